@@ -1,5 +1,5 @@
-//! Has the folder looked at again when a file comes or goes.
+//! Has the folder looked at again when a file comes or goes, and the crates of tools linked.
 
 fn main() {
-    println!("cargo::rerun-if-changed=.");
+    toolrack_build::tools(".");
 }

@@ -30,7 +30,12 @@ impl LanguageModel for Reader {
     fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
         self.0.lock().unwrap().push(question.prompt);
         Box::pin(async {
-            Ok(ModelAnswer { text: "It is said there [1].".into(), tokens: 10, truncated: false })
+            Ok(ModelAnswer {
+                text: "It is said there [1].".into(),
+                input_tokens: 7,
+                output_tokens: 3,
+                truncated: false,
+            })
         })
     }
 }

@@ -1,70 +1,26 @@
-//! Python and a shell in a sandbox. `run_python` and `run_shell` run what a model writes in them.
+//! What Python and the shell have in common: a program that a model wrote, run in the sandbox.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
-use registry_core::{Resources, prelude::*};
+use registry_core::prelude::*;
 use toolrack_sandbox::{Finished, Limits, Program, Sandbox, Stop};
+
+use crate::sandbox::MIB;
 
 /// A script is no longer than this, in bytes.
 const MAX_SCRIPT: usize = 64 * 1024;
-/// The tools' own bound is two minutes, and what goes before and after a run takes its time.
-const MAX_SECONDS: u64 = 110;
-const MIB: u64 = 1024 * 1024;
 
-/// A Python that models may use. The host provides one as a resource; without it `run_python` is off.
+/// A program that runs scripts, in the sandbox.
 #[derive(Debug, Clone)]
-pub struct Python(Interpreter);
-
-/// A shell that models may use. The host provides one as a resource; without it `run_shell` is off.
-#[derive(Debug, Clone)]
-pub struct Shell(Interpreter);
-
-#[derive(Debug, Clone)]
-struct Interpreter {
-    sandbox: Sandbox,
-    path: PathBuf,
-    arguments: Vec<String>,
-    script_name: &'static str,
+pub(crate) struct Interpreter {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) path: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) script_name: &'static str,
 }
 
-impl Python {
-    /// That Python, or the system's where none is named.
-    ///
-    /// # Errors
-    /// When there is none, or it does not run in the sandbox.
-    pub fn start(sandbox: Sandbox, path: Option<&Path>) -> Result<Self, String> {
-        let path = found(path, &["/usr/bin/python3", "/usr/local/bin/python3"])?;
-        // Neither variables nor a user's own packages; and no bytecode, which is for a second time.
-        let arguments = ["-I", "-B"].map(str::to_owned).to_vec();
-        let interpreter = Interpreter { sandbox, path, arguments, script_name: "main.py" };
-        interpreter.tried("print('ready')").map(Self)
-    }
-
-    pub(crate) async fn run(&self, ctx: &ToolContext, code: &str) -> Result<ToolResult, ToolError> {
-        self.0.run(ctx, code).await
-    }
-}
-
-impl Shell {
-    /// That shell, or the system's where none is named.
-    ///
-    /// # Errors
-    /// When there is none, or it does not run in the sandbox.
-    pub fn start(sandbox: Sandbox, path: Option<&Path>) -> Result<Self, String> {
-        let path = found(path, &["/bin/bash", "/usr/bin/bash", "/bin/sh"])?;
-        let interpreter = Interpreter { sandbox, path, arguments: Vec::new(), script_name: "main.sh" };
-        interpreter.tried("echo ready").map(Self)
-    }
-
-    pub(crate) async fn run(&self, ctx: &ToolContext, commands: &str) -> Result<ToolResult, ToolError> {
-        self.0.run(ctx, commands).await
-    }
-}
-
-fn found(path: Option<&Path>, usual: &[&str]) -> Result<PathBuf, String> {
+/// The program of that path, or the first of the usual ones that is there.
+pub(crate) fn found(path: Option<&Path>, usual: &[&str]) -> Result<PathBuf, String> {
     match path {
         Some(path) if path.is_absolute() => Ok(path.to_owned()),
         Some(path) => Err(format!("`{}` is no absolute path", path.display())),
@@ -87,7 +43,7 @@ impl Interpreter {
     }
 
     /// Itself, if a script that prints `ready` does so.
-    fn tried(self, script: &str) -> Result<Self, String> {
+    pub(crate) fn tried(self, script: &str) -> Result<Self, String> {
         let run = self.sandbox.run_blocking(self.program(script));
         let run = run.map_err(|error| error.message().to_owned())?;
         if run.stdout == "ready\n" {
@@ -101,7 +57,7 @@ impl Interpreter {
         ))
     }
 
-    async fn run(&self, ctx: &ToolContext, script: &str) -> Result<ToolResult, ToolError> {
+    pub(crate) async fn run(&self, ctx: &ToolContext, script: &str) -> Result<ToolResult, ToolError> {
         if script.trim().is_empty() {
             return Err(ToolError::invalid("there is nothing to run; write a program"));
         }
@@ -169,106 +125,10 @@ fn advice(stop: Stop, limits: &Limits) -> String {
     }
 }
 
-/// The table `[code_executor]` of a configuration.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct CodeExecutorSettings {
-    /// Whether models may run code at all.
-    pub enabled: bool,
-    /// The Python to use.
-    pub python: Option<PathBuf>,
-    /// The shell to use.
-    pub shell: Option<PathBuf>,
-    /// Files and folders that programs may read beside the system's own.
-    pub readable: Vec<PathBuf>,
-    /// How long a program may run, in seconds.
-    pub timeout_seconds: u64,
-    /// How much memory it may take, in MiB.
-    pub memory_mib: u64,
-    /// How many processes and threads it may have at once.
-    pub processes: u64,
-    /// How much its files may take, in MiB.
-    pub disk_mib: u64,
-    /// How much of its output is kept, in KiB; more ends it.
-    pub output_kib: u64,
-}
-
-impl Default for CodeExecutorSettings {
-    fn default() -> Self {
-        let limits = Limits::default();
-        Self {
-            enabled: false,
-            python: None,
-            shell: None,
-            readable: Vec::new(),
-            timeout_seconds: limits.time.as_secs(),
-            memory_mib: limits.memory / MIB,
-            processes: limits.processes,
-            disk_mib: limits.disk / MIB,
-            output_kib: limits.output / 1024,
-        }
-    }
-}
-
-impl CodeExecutorSettings {
-    /// How to switch the tools on, for listings.
-    pub const HOW_TO_PROVIDE: &str = "set `enabled = true` under [code_executor] in toolrack.toml";
-
-    /// Provides a [`Python`], a [`Shell`] and the [`Sandbox`] itself, or says why they are not there. The launcher is as [`Sandbox::start`] wants it.
-    ///
-    /// # Errors
-    /// What cannot be meant. That the sandbox does not hold here is none: then the tools are off.
-    pub fn provide(&self, launcher: PathBuf, resources: &mut Resources) -> Result<(), String> {
-        let limits = self.limits()?;
-        let mut off = |why: &str| {
-            resources.explain_absence::<Sandbox>(why);
-            resources.explain_absence::<Python>(why);
-            resources.explain_absence::<Shell>(why);
-        };
-        if !self.enabled {
-            off(Self::HOW_TO_PROVIDE);
-            return Ok(());
-        }
-        let sandbox = match Sandbox::start(launcher, limits, self.readable.clone()) {
-            Ok(sandbox) => sandbox,
-            Err(why) => {
-                off(&format!("no sandbox holds on this machine: {why}"));
-                return Ok(());
-            }
-        };
-        // For tools that run programs of their own.
-        resources.insert(sandbox.clone().into());
-        match Python::start(sandbox.clone(), self.python.as_deref()) {
-            Ok(python) => resources.insert(python.into()),
-            Err(why) => resources.explain_absence::<Python>(why),
-        }
-        match Shell::start(sandbox, self.shell.as_deref()) {
-            Ok(shell) => resources.insert(shell.into()),
-            Err(why) => resources.explain_absence::<Shell>(why),
-        }
-        Ok(())
-    }
-
-    fn limits(&self) -> Result<Limits, String> {
-        let within = |key: &str, value: u64, least: u64, most: u64| {
-            if (least..=most).contains(&value) {
-                return Ok(value);
-            }
-            Err(format!("code_executor.{key}: {value} is not from {least} to {most}"))
-        };
-        let time = within("timeout_seconds", self.timeout_seconds, 1, MAX_SECONDS)?;
-        Ok(Limits {
-            time: Duration::from_secs(time),
-            memory: within("memory_mib", self.memory_mib, 32, 1024 * 1024)? * MIB,
-            processes: within("processes", self.processes, 1, 4096)?,
-            disk: within("disk_mib", self.disk_mib, 1, 1024 * 1024)? * MIB,
-            output: within("output_kib", self.output_kib, 1, 1024)? * 1024,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn finished() -> Finished {
@@ -319,38 +179,5 @@ mod tests {
             assert!(result.value["stopped"].as_str().unwrap().contains(expected), "{}", result.value);
             assert_eq!(result.audit["stopped"], json!(stop));
         }
-    }
-
-    #[test]
-    fn t8_settings_that_cannot_be_meant_are_refused() {
-        let refused = |settings: CodeExecutorSettings| {
-            settings.provide("/proc/self/exe".into(), &mut Resources::new()).unwrap_err()
-        };
-        let settings = CodeExecutorSettings::default;
-        let fault = refused(CodeExecutorSettings { timeout_seconds: 0, ..settings() });
-        assert_eq!(fault, "code_executor.timeout_seconds: 0 is not from 1 to 110");
-        let fault = refused(CodeExecutorSettings { memory_mib: 1, ..settings() });
-        assert_eq!(fault, "code_executor.memory_mib: 1 is not from 32 to 1048576");
-        assert!(refused(CodeExecutorSettings { processes: 0, ..settings() }).contains("processes"));
-    }
-
-    #[test]
-    fn t8_code_is_not_run_where_nobody_has_said_so() {
-        let mut resources = Resources::new();
-        CodeExecutorSettings::default().provide("/proc/self/exe".into(), &mut resources).unwrap();
-        let why = resources.get::<Python>(&ToolContext::default()).unwrap_err();
-        assert_eq!(why, "needs Python: set `enabled = true` under [code_executor] in toolrack.toml");
-        assert!(resources.get::<Shell>(&ToolContext::default()).unwrap_err().contains("enabled = true"));
-    }
-
-    #[test]
-    fn t8_a_launcher_that_is_none_leaves_the_tools_off() {
-        // The test program knows nothing of sandboxes.
-        let mut resources = Resources::new();
-        CodeExecutorSettings { enabled: true, ..Default::default() }
-            .provide("/proc/self/exe".into(), &mut resources)
-            .unwrap();
-        let why = resources.get::<Python>(&ToolContext::default()).unwrap_err();
-        assert!(why.contains("no sandbox holds on this machine"), "{why}");
     }
 }

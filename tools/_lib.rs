@@ -1,6 +1,7 @@
 //! The tools that come with Toolrack.
 //!
-//! A file here is a tool, a folder is a module of tools; both are found by themselves. What begins with `_` is internal.
+//! A file here is a tool or a resource of tools, a folder is a module of tools; all are found by themselves. What begins with `_` is
+//! internal.
 
 registry_core::discover!();
 
@@ -13,18 +14,12 @@ mod document_filter;
 #[cfg(test)]
 #[path = "_document_tenants_tests.rs"]
 mod document_tenants_tests;
-#[path = "_file_folder.rs"]
-mod file_folder;
 #[path = "_functions.rs"]
 mod functions;
-#[path = "_inbox.rs"]
-mod inbox;
 #[path = "_interpreter.rs"]
 mod interpreter;
 #[path = "_number.rs"]
 mod number;
-#[path = "_search_engine.rs"]
-mod search_engine;
 #[cfg(test)]
 #[path = "_test_documents.rs"]
 mod test_documents;
@@ -37,8 +32,10 @@ mod tests;
 
 pub use file_folder::FileFolder;
 pub use inbox::Inbox;
-pub use interpreter::{CodeExecutorSettings, Python, Shell};
+pub use python::Python;
+pub use sandbox::CodeExecutorSettings;
 pub use search_engine::{InvalidSearchEngine, SearchEngine};
+pub use shell::Shell;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

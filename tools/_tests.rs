@@ -1,6 +1,10 @@
 //! The tools as a host gets them: collected, listed and called through the registry.
 
-use registry_core::{Caller, Registry, Resources, ToolCall, ToolOutcome, prelude::*};
+use std::path::Path;
+
+use registry_core::{
+    Caller, Configuration, DataFolder, Registry, Resources, ToolCall, ToolOutcome, prelude::*,
+};
 use toolrack_http::{HttpClient, PublicHttpClient};
 
 use crate::{Inbox, SearchEngine, test_server::serve};
@@ -71,7 +75,7 @@ fn every_file_is_a_tool_without_fault() {
 #[test]
 fn what_needs_the_network_is_off_until_the_host_provides_it() {
     let mut resources = Resources::new().with(HttpClient::new().unwrap());
-    resources.explain_absence::<SearchEngine>(SearchEngine::HOW_TO_PROVIDE);
+    resources.explain_absence::<SearchEngine>("set `engine` under [search]");
     let registry = Registry::builder().resources(resources).build().unwrap();
     assert_eq!(names(&registry), ["calculate", "current_time"]);
     let tool = registry.get("web_search").unwrap();
@@ -92,6 +96,71 @@ fn what_needs_the_network_is_off_until_the_host_provides_it() {
         |name: &&str| name.contains("documents") || ["deep_analysis", "graph_search"].contains(name);
     let without_documents: Vec<&str> = READING.into_iter().filter(|name| !needs_documents(name)).collect();
     assert_eq!(names(&registry), without_documents);
+}
+
+/// What the functions with `#[resource]` make of these tables, in that data folder.
+async fn provided(tables: Value, data: &Path) -> Resources {
+    let Value::Object(tables) = tables else { panic!("{tables}") };
+    let configuration = Configuration { file: "toolrack.toml".into(), tables, ..Configuration::default() };
+    Resources::new().with(DataFolder::new(data)).with_compiled(&configuration).await.unwrap()
+}
+
+#[tokio::test]
+async fn p1_the_files_of_this_folder_provide_what_its_tools_need() {
+    let folder = tempfile::tempdir().unwrap();
+    let resources =
+        provided(json!({"search": {"engine": "searxng", "url": "http://127.0.0.1:1"}}), folder.path()).await;
+    let registry = Registry::builder().resources(resources).build().unwrap();
+    let context = registry.context(Caller::new("ada", Permission::Admin));
+    let off: Vec<String> = registry
+        .list_all(true)
+        .iter()
+        .filter_map(|tool| Some(format!("{}: {}", tool.name(), registry.why_not(tool, &context)?.message())))
+        .collect();
+    let documents = |line: &&String| {
+        line.contains("Documents") || line.contains("DocumentGraph") || line.contains("Schedule")
+    };
+    let off: Vec<&String> = off.iter().filter(|line| !documents(line)).collect();
+    let how = "set `enabled = true` under [code_executor] in toolrack.toml";
+    assert_eq!(off.len(), 2, "{off:?}");
+    assert!(off.iter().all(|line| line.starts_with("code_executor.") && line.contains(how)), "{off:?}");
+    let noted = registry.execute_tool("claim", json!({"assertion": "Water is wet."}), &context, None).await;
+    assert!(noted.is_success() && folder.path().join("inbox/claims").is_dir(), "{}", noted.for_model());
+}
+
+#[tokio::test]
+async fn p1_each_tenant_has_its_own_inbox_and_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let resources = provided(json!({"inbox": {"folder": folder.path().join("notes")}}), folder.path()).await;
+    let registry = Registry::builder().resources(resources).build().unwrap();
+    let acme = registry.for_tenant("acme");
+    let context = acme.context(Caller::new("ada", Permission::User));
+    let document = json!({"path": "a.txt", "content": "x"});
+    for (tool, arguments) in
+        [("claim", json!({"assertion": "x"})), ("file_manager.create_document", document)]
+    {
+        let outcome = acme.execute_tool(tool, arguments, &context, None).await;
+        assert!(outcome.is_success(), "{}", outcome.for_model());
+    }
+    let mut names: Vec<String> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["files.tenants", "notes.tenants"], "nothing of the default tenant's is touched");
+}
+
+#[tokio::test]
+async fn p1_a_search_engine_that_cannot_be_leaves_its_tools_off_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    for (table, reason) in [
+        (json!({}), "set `engine` under [search] in toolrack.toml, or TOOLRACK_SEARCH_ENGINE"),
+        (json!({"engine": "brave"}), "[search]: brave needs `api_key`"),
+    ] {
+        let resources = provided(json!({"search": table}), folder.path()).await;
+        let why = resources.get::<SearchEngine>(&ToolContext::default()).unwrap_err();
+        assert!(why.starts_with(&format!("needs SearchEngine: {reason}")), "{why}");
+    }
 }
 
 #[tokio::test]

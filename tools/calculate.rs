@@ -16,7 +16,15 @@ struct Calculation {
 ///
 /// Integers and fractions are exact up to 1024 bits (308 digits), so `0.1 + 0.2` is `0.3`; what is no fraction, or a
 /// larger one, is floating point, rounded to 15 digits.
-#[tool(title = "Calculator", version = "1.0.0", tags = ["math"], timeout = secs(2))]
+#[tool(
+    title = "Calculator",
+    version = "1.0.0",
+    tags = ["math"],
+    reads = nothing,
+    sends = nothing,
+    timeout = secs(2),
+    example = "What is 123456789 times 987654321?" => {"expression": "123456789 * 987654321"}
+)]
 async fn calculate(
     /// For example "(17.5 + 3) * 2^10 / sqrt(2)". Operators: + - * / ^ ! and % (remainder; 17% of 80 is a part). Functions: sqrt, abs, round, floor, ceil, min, max, exp, ln, log10, log(x, base), sin, cos, tan (radians). Constants: pi, e.
     expression: &str,

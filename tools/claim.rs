@@ -9,7 +9,10 @@ use crate::inbox::{Inbox, Note};
     tags = ["inbox"],
     permission = Permission::User,
     effect = Effect::Write,
-    text_tag = TextTag::new("CLAIM").example("CLAIM: [specific assertion]")
+    reads = nothing,
+    sends = nothing,
+    text_tag = TextTag::new("CLAIM").example("CLAIM: [specific assertion]"),
+    example = "Write down as a claim that the bridge was opened in 1932." => {"assertion": "bridge opened 1932"}
 )]
 async fn claim(
     ctx: &ToolContext,

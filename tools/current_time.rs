@@ -27,7 +27,15 @@ struct LocalTime {
 /// Get the current time, date and weekday, here or in another time zone. Use it whenever an answer depends on what time or day it is.
 ///
 /// Zones and their rules come with the program; the zone of "here" is the system's.
-#[tool(title = "Clock", version = "1.0.0", tags = ["time"], timeout = secs(2))]
+#[tool(
+    title = "Clock",
+    version = "1.0.0",
+    tags = ["time"],
+    reads = nothing,
+    sends = nothing,
+    timeout = secs(2),
+    example = "What time is it in Tokyo?" => {"time_zone": "Tokyo"}
+)]
 async fn current_time(
     /// IANA time zone such as "Europe/Oslo", or its city. Default: the zone of this machine.
     #[arg(length = 1..=64, example = "Asia/Tokyo")]

@@ -52,6 +52,8 @@ struct Analysis {
     version = "1.0.0",
     tags = ["documents", "analysis"],
     permission = Permission::User,
+    reads = private | untrusted,
+    sends = nothing,
     cost = Cost::Expensive,
     timeout = minutes(6),
     max_concurrent = 4
@@ -129,7 +131,7 @@ impl Work<'_> {
             let question = ModelQuestion { system: system.to_owned(), prompt: self.prompt(), max_tokens };
             match self.model.answer(question).await {
                 Ok(answer) => {
-                    self.tokens += answer.tokens;
+                    self.tokens += answer.tokens();
                     return Ok(answer);
                 }
                 Err(error) if error.kind() == ErrorKind::InvalidArguments && self.passages.len() > 1 => {
@@ -247,7 +249,7 @@ mod tests {
                 if text == REFUSED {
                     return Err(ToolError::invalid("exceeds the context"));
                 }
-                Ok(ModelAnswer { truncated: text.ends_with('…'), text, tokens: 10 })
+                Ok(ModelAnswer { truncated: text.ends_with('…'), text, input_tokens: 7, output_tokens: 3 })
             })
         }
     }

@@ -12,6 +12,8 @@ const MAX_RELATIONS: usize = 30;
     version = "1.1.0",
     tags = ["documents", "graph"],
     permission = Permission::User,
+    reads = private | untrusted,
+    sends = nothing,
     timeout = secs(15)
 )]
 async fn graph_search(

@@ -19,10 +19,13 @@ enum Category {
     tags = ["inbox"],
     permission = Permission::User,
     effect = Effect::Write,
+    reads = nothing,
+    sends = nothing,
     text_tag = TextTag::new("LEARNING")
         .pattern(r"(factual|communication|structured_data)\s+(.+)")
         .groups(&["category", "content"])
-        .example("LEARNING: [factual|communication|structured_data] [what was learned]")
+        .example("LEARNING: [factual|communication|structured_data] [what was learned]"),
+    example = "Remember as a fact that the office is closed on Fridays." => {"category": "factual", "content": "closed Fridays"}
 )]
 async fn learning(
     ctx: &ToolContext,

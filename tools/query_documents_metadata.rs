@@ -9,6 +9,8 @@ use toolrack_documents::{Documents, MetadataRows};
     version = "1.0.0",
     tags = ["documents", "sql"],
     permission = Permission::User,
+    reads = private | untrusted,
+    sends = nothing,
     timeout = secs(10)
 )]
 async fn query_documents_metadata(

@@ -12,10 +12,13 @@ const RESULTS: u8 = 5;
     title = "Research a topic",
     version = "1.0.0",
     tags = ["web", "search"],
+    reads = untrusted,
+    sends = outside,
     cost = Cost::Cheap,
     daily_limit = 3,
     timeout = secs(12),
-    text_tag = TextTag::new("RESEARCH").example("RESEARCH: [search query]")
+    text_tag = TextTag::new("RESEARCH").example("RESEARCH: [search query]"),
+    example = "Research how heat pumps work in cold winters." => {"query": "heat pumps cold"}
 )]
 async fn research(
     ctx: &ToolContext,

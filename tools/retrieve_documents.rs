@@ -36,7 +36,10 @@ struct FoundPassage {
     version = "1.0.0",
     tags = ["documents", "search"],
     permission = Permission::User,
-    timeout = secs(15)
+    reads = private | untrusted,
+    sends = nothing,
+    timeout = secs(15),
+    example = "What do my documents say about the warranty?" => {"query": "warranty"}
 )]
 async fn retrieve_documents(
     ctx: &ToolContext,

@@ -11,7 +11,10 @@ use crate::inbox::{Inbox, Note};
     tags = ["inbox"],
     permission = Permission::User,
     effect = Effect::Write,
-    text_tag = TextTag::new("SOURCE").example("SOURCE: [description]")
+    reads = nothing,
+    sends = nothing,
+    text_tag = TextTag::new("SOURCE").example("SOURCE: [description]"),
+    example = "Keep https://example.org/report as a source: the annual report of 2025." => {"description": "https://example.org/report"}
 )]
 async fn source(
     ctx: &ToolContext,

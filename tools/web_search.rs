@@ -14,7 +14,16 @@ struct SearchResults {
 /// Search the web. Use it for current events and for what you do not know. Returns titles, addresses and snippets of pages.
 ///
 /// On once the host provides a [`SearchEngine`]: SearXNG, Brave or Tavily.
-#[tool(title = "Web search", version = "1.0.0", tags = ["web", "search"], cost = Cost::Cheap, timeout = secs(12))]
+#[tool(
+    title = "Web search",
+    version = "1.0.0",
+    tags = ["web", "search"],
+    reads = untrusted,
+    sends = outside,
+    cost = Cost::Cheap,
+    timeout = secs(12),
+    example = "Search the web for the newest release of SQLite." => {"query": "SQLite release"}
+)]
 async fn web_search(
     ctx: &ToolContext,
     http: Resource<HttpClient>,

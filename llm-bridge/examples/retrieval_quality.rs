@@ -1,4 +1,4 @@
-//! Measures what the vectors of a model are worth: asks the labelled questions over this project's `docs/` by words, by vectors, and by both.
+//! Measures what the vectors of a model are worth: asks the labelled questions over a copy of this project's `docs/` by words, by vectors, and by both.
 //!
 //! `cargo run --release -p llm-bridge --example retrieval_quality -- URL MODEL [QUERY_PREFIX PASSAGE_PREFIX]`, as with
 //! `http://127.0.0.1:11434/v1 nomic-embed-text "search_query: " "search_document: "`.
@@ -8,10 +8,10 @@
 #[path = "../../tools/_documents/tests/documents/retrieval.rs"]
 mod retrieval;
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, path::Path, time::Duration};
 
 use llm_bridge::upstream::{EmbeddingModel, Upstream, UpstreamEmbedder};
-use retrieval::{GIVEN, Quality, add_docs, questions};
+use retrieval::{GIVEN, Quality, add_pages, questions};
 use toolrack_documents::{DocumentFilter, Documents, Embedder, Passage, TextRole, reciprocal_rank_fusion};
 
 #[tokio::main]
@@ -27,7 +27,8 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let embedder = UpstreamEmbedder::new(upstream, model);
     let folder = tempfile::tempdir()?;
     let words = Documents::in_file(folder.path().join("documents.db"));
-    add_docs(&words).await;
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/_documents/tests/data/pages");
+    add_pages(&words, &pages).await;
     let both = words.clone().with_embedder(embedder.clone());
     let done = both.embed_unread(UpstreamEmbedder::BATCH, |_| {}).await?;
     println!(

@@ -1,6 +1,6 @@
 //! Tools of the registry as `toolrack-apis` defines them.
 
-use registry_core::{Effect, Tool};
+use registry_core::{Effect, Tool, flow::Sends};
 use toolrack_apis::{Hints, Subject};
 
 /// What a definition needs of a tool.
@@ -13,6 +13,7 @@ pub fn subject(tool: &Tool) -> Subject<'_> {
             read_only: policy.effect == Effect::Read,
             destructive: policy.effect == Effect::Destructive,
             idempotent: policy.idempotent,
+            open_world: tool.sends() == Sends::Outside,
         }),
         ..Subject::new(&spec.tool_name, spec.described(), &spec.input_schema)
     }

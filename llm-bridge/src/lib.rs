@@ -3,6 +3,7 @@
 //! [`turn::Backend`] conducts a conversation between a client, a model server and a [`Registry`](registry_core::Registry) of
 //! tools. [`server`] puts the APIs that clients speak before it. With the feature `cli`, [`cli::main`] is a whole program around a registry.
 
+mod build;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod definition;
@@ -14,6 +15,13 @@ mod personas;
 mod recorded;
 mod registering;
 pub mod server;
+pub mod sign_in;
+#[cfg(all(unix, feature = "cli"))]
+mod takeover;
+#[cfg(not(all(unix, feature = "cli")))]
+#[path = "takeover/none.rs"]
+mod takeover;
+pub mod traces;
 pub mod turn;
 pub mod upstream;
 

@@ -1,6 +1,9 @@
 //! Lists tools for people and programs.
 
-use registry_core::{Permission, Query, Registry, Selection, Source, Tool, ToolContext};
+use registry_core::{
+    Permission, Query, Registry, Selection, Source, Tool, ToolContext,
+    flow::{Reads, Sends},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -23,6 +26,12 @@ pub struct Row {
     pub level: String,
     /// `read`, `write` or `destructive`.
     pub effect: &'static str,
+    /// What its results may hold: `private`, `untrusted`, both or neither.
+    pub reads: Reads,
+    /// Where its arguments go: `outside` or `nothing`.
+    pub sends: Sends,
+    /// Whether it says both itself; what it does not say counts as the worse.
+    pub flow_declared: bool,
     /// Words for searches.
     pub tags: Vec<String>,
     /// Whether the caller may use it now.
@@ -114,6 +123,9 @@ fn row_of(context: &ToolContext, tool: &Tool, reason: Option<String>, deferred: 
         version: spec.version.clone(),
         level: tool.policy().permission.to_string(),
         effect: tool.policy().effect.as_str(),
+        reads: tool.reads(),
+        sends: tool.sends(),
+        flow_declared: tool.policy().reads.is_some() && tool.policy().sends.is_some(),
         tags: spec.tags.clone(),
         enabled: reason.is_none(),
         deferred,

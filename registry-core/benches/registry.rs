@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use divan::{Bencher, black_box};
 use registry_core::{
-    Caller, Permission, Place, Plugin, Registry, ToolCall, ToolResult, guard::audit::MemoryAudit,
+    Caller, Permission, Place, Plugin, Registry, ToolCall, ToolContext, ToolResult,
+    guard::audit::MemoryAudit,
     schema::of_arguments,
+    trace::{SpanData, Trace, TraceParent, TraceSink},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -47,6 +49,7 @@ const fn tool(name: &'static str, line: u32) -> Plugin {
         DESCRIPTION,
         of_arguments::<Arguments>,
         || None,
+        |_| None,
         |_, arguments| {
             Box::pin(async move {
                 let arguments: Arguments = serde_json::from_value(arguments.into())?;
@@ -120,9 +123,32 @@ fn one_call_audited_in_memory(bencher: Bencher<'_, '_>) {
     call(bencher, Registry::builder().audit(Arc::new(MemoryAudit::new(1024))).build().unwrap());
 }
 
+/// The same with a span that nobody sends.
+#[divan::bench]
+fn one_call_traced(bencher: Bencher<'_, '_>) {
+    let trace = Trace::new(TraceParent::begin(true), Some(Arc::new(Nowhere)));
+    call_with(bencher, registry(), |context| context.with_trace(trace));
+}
+
+struct Nowhere;
+
+impl TraceSink for Nowhere {
+    fn ended(&self, span: SpanData) {
+        black_box(span);
+    }
+
+    fn has_content(&self) -> bool {
+        false
+    }
+}
+
 fn call(bencher: Bencher<'_, '_>, registry: Registry) {
+    call_with(bencher, registry, |context| context);
+}
+
+fn call_with(bencher: Bencher<'_, '_>, registry: Registry, with: impl FnOnce(ToolContext) -> ToolContext) {
     let runtime = runtime();
-    let context = registry.context(Caller::new("bench", Permission::User));
+    let context = with(registry.context(Caller::new("bench", Permission::User)));
     let arguments = json!({"city": "Oslo", "days": 3, "unit": "metric"});
     let call = || ToolCall::new("tool_500", arguments.clone());
     assert!(runtime.block_on(registry.execute(&context, call())).is_success());

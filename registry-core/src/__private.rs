@@ -8,9 +8,20 @@ pub use serde_json::{self, Map, Value};
 pub use crate::{
     context::{Resource, Resources, ToolContext},
     execute::blocking,
-    future::BoxFuture,
+    flow::{Reads, Sends},
+    future::{BoxFuture, boxed},
     plugin::{Folder, Place, Plugin},
     policy::TextTag,
+    provide::{
+        Asked, Gives, Made, Make, OfSettings, ResourcePlugin, SettingsTable, TakenSettings, gives,
+        no_settings, of_settings, on_blocking_thread, unprovided,
+    },
     result::{ToolError, ToolResult},
-    schema::{Bound, parameter::*},
+    schema::{
+        Bound,
+        from_call::*,
+        literal::{Kind, Known, Literal, PluginExample},
+        parameter::*,
+        probe::{Otherwise, Type},
+    },
 };

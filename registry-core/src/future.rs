@@ -15,6 +15,11 @@ use tokio::time::{Instant, timeout_at};
 /// A boxed future that can move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// Boxes the future of a handler, which is sent between threads.
+pub fn boxed<'a, F: Future + Send + 'a>(future: F) -> BoxFuture<'a, F::Output> {
+    Box::pin(future)
+}
+
 /// What the future comes to; `None` where it is not done so long after it was started.
 pub(crate) async fn within<T>(
     limit: Duration,

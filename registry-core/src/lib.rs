@@ -30,13 +30,16 @@
 
 #[doc(hidden)]
 pub mod __private;
+mod ask;
 mod background;
 pub mod clock;
 mod concurrency;
 mod content;
 mod context;
+mod data_folder;
 mod events;
 mod execute;
+pub mod flow;
 mod future;
 pub mod guard;
 mod handler;
@@ -48,6 +51,7 @@ mod plugin;
 mod policy;
 pub mod prelude;
 pub mod private;
+mod provide;
 mod registry;
 mod result;
 pub mod schema;
@@ -58,29 +62,35 @@ mod tenant;
 pub mod testing;
 pub mod text;
 mod tool;
+pub mod trace;
 
+pub use ask::{AskError, Asked};
 pub use concurrency::{Concurrency, QueueDepth, Queues};
-pub use content::Content;
-pub use context::{
-    Caller, CallerAuthority, Conversation, EventSink, Origin, Resource, Resources, ToolCall, ToolContext,
-    ToolEvent,
+pub use content::{
+    Audio, Blob, Content, File, Image, Markdown, Part, Streamed, StreamedPart, Table, cell_text,
 };
+pub use context::{
+    Caller, CallerAuthority, Conversation, EventSink, Origin, PendingQuestion, Resource, Resources, ToolCall,
+    ToolContext, ToolEvent, ToolStore,
+};
+pub use data_folder::DataFolder;
 pub use events::{Change, RegistryEvent};
-pub use future::BoxFuture;
+pub use future::{BoxFuture, boxed};
 pub use handler::{Handler, ToolFuture, handler_fn};
 pub use id::random_id;
 pub use nearest::nearest;
 pub use outcome::{ToolOutcome, ToolReply};
 pub use plugin::{Place, Plugin};
 pub use policy::{Cost, Effect, Permission, TextTag, ToolPolicy};
+pub use provide::{Configuration, ResourceError, ResourcePlugin, ResourceTable, Settings, resource_tables};
 pub use registry::{
-    ChangeError, Overview, Query, Registry, RegistryBuilder, RegistryError, SEARCH_TOOLS, Selection,
-    StoredRegistry, ToolPattern, ToolRegistration, ToolRegistrySnapshot, compare_versions, compiled_tools,
-    rank_tools,
+    ChangeError, Overview, Query, QuestionError, Registry, RegistryBuilder, RegistryError, SEARCH_TOOLS,
+    Selection, StoredRegistry, ToolPattern, ToolRegistration, ToolRegistrySnapshot, compare_versions,
+    compiled_tools, rank_tools,
 };
-pub use registry_macros::{args, discover, output, tool};
+pub use registry_macros::{args, discover, output, resource, tool, tools};
 pub use result::{ErrorKind, IntoToolError, KnownError, KnownErrors, ToolError, ToolResult, with_causes};
 pub use source::{ConfigFault, ConfiguredTool, ConfiguredTools, Offer, Remote, RemoteKind, Source};
-pub use spec::ToolSpec;
+pub use spec::{Example, ToolSpec};
 pub use tenant::{DEFAULT_TENANT, tenant_path};
 pub use tool::{LOCAL_MODULE, Tool, alias_of};

@@ -2,7 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::{future::BoxFuture, result::ToolError};
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::{
+    context::{Resource, RunningCall, ToolContext},
+    future::BoxFuture,
+    result::ToolError,
+    schema::{ArgumentChecker, of_arguments},
+};
+
+/// How long an answer may be, in tokens, where nothing is said.
+const MAX_TOKENS: u32 = 2048;
+/// How often an answer in a form is asked for.
+const TRIES: usize = 2;
 
 /// The model that a host provides to its tools. What can be done with it is in [`LanguageModel`].
 #[derive(Clone, derive_more::Debug, derive_more::Deref)]
@@ -14,6 +28,176 @@ impl Model {
     /// A model.
     pub fn new(model: impl LanguageModel) -> Self {
         Self(Arc::new(model))
+    }
+
+    /// Asks the model a question, and gives its answer in words, of up to 2048 tokens.
+    ///
+    /// # Errors
+    /// When the model cannot be asked, refuses, or says nothing.
+    pub async fn ask(&self, prompt: impl Into<String>) -> Result<String, ToolError> {
+        let system = "Answer briefly and to the point.".to_owned();
+        let question = ModelQuestion { system, prompt: prompt.into(), max_tokens: MAX_TOKENS };
+        let ModelAnswer { text, .. } = self.answer(question).await?;
+        match text.trim() {
+            "" => Err(ToolError::failed("the model gave no answer").retryable()),
+            text => Ok(text.to_owned()),
+        }
+    }
+
+    /// Asks the model for a struct: it is given the struct's schema, its answer is coerced and validated, and where that does not fit it is
+    /// asked once more with what was wrong.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask), and when the second answer does not fit either.
+    pub async fn ask_for<T: DeserializeOwned + JsonSchema>(
+        &self,
+        prompt: impl Into<String>,
+    ) -> Result<T, ToolError> {
+        let schema = of_arguments::<T>();
+        let checker = ArgumentChecker::new(&schema).map_err(ToolError::failed)?;
+        let system = format!("Answer with one JSON object and nothing else. Its JSON Schema is: {schema}");
+        let prompt = prompt.into();
+        let (mut asked, mut fault) = (prompt.clone(), String::new());
+        for _ in 0..TRIES {
+            let question = ModelQuestion { system: system.clone(), prompt: asked, max_tokens: MAX_TOKENS };
+            let answer = self.answer(question).await?;
+            fault = match object_in(&answer.text) {
+                None => "it has no JSON object".to_owned(),
+                Some(object) => match checker.fit("answer", &schema, object) {
+                    Err(misfit) => misfit.error.message().to_owned(),
+                    Ok(object) => match serde_json::from_value(Value::Object(object)) {
+                        Ok(answer) => return Ok(answer),
+                        Err(fault) => fault.to_string(),
+                    },
+                },
+            };
+            asked = format!("{prompt}\n\nYour last answer could not be used: {fault}. Answer again.");
+        }
+        Err(ToolError::failed(format!("the model's answer cannot be used: {fault}")).retryable())
+    }
+}
+
+impl Model {
+    /// The same model, whose tokens are counted to that call.
+    pub(crate) fn counted(&self, call: Arc<RunningCall>) -> Self {
+        Self::new(Counted { model: Arc::clone(&self.0), call })
+    }
+}
+
+struct Counted {
+    model: Arc<dyn LanguageModel>,
+    call: Arc<RunningCall>,
+}
+
+impl LanguageModel for Counted {
+    fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
+        Box::pin(async {
+            let answer = self.model.answer(question).await?;
+            self.call.count_model(ModelUsage {
+                answers: 1,
+                input_tokens: answer.input_tokens,
+                output_tokens: answer.output_tokens,
+            });
+            Ok(answer)
+        })
+    }
+
+    fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {
+        self.model.name()
+    }
+
+    fn missing(&self) -> Option<String> {
+        self.model.missing()
+    }
+}
+
+/// What a call has used of the model, with the calls that its tool has made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ModelUsage {
+    /// How many answers the model has given.
+    pub answers: u32,
+    /// The tokens of the questions.
+    pub input_tokens: u64,
+    /// The tokens of the answers, thinking included.
+    pub output_tokens: u64,
+}
+
+impl ModelUsage {
+    /// `None` where the model was not asked.
+    pub(crate) fn used(self) -> Option<Self> {
+        (self != Self::default()).then_some(self)
+    }
+
+    pub(crate) fn add(&mut self, more: Self) {
+        self.answers = self.answers.saturating_add(more.answers);
+        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+    }
+}
+
+/// The object in an answer, which may stand in a fence or among words.
+fn object_in(text: &str) -> Option<Value> {
+    let (begin, end) = (text.find('{')?, text.rfind('}')?);
+    serde_json::from_str(text.get(begin..=end)?).ok()
+}
+
+impl ToolContext {
+    /// The model behind the host, to be asked a question of the tool's own. A tool that cannot do without has a parameter
+    /// `Resource<Model>` instead, and is off where there is none.
+    ///
+    /// The time is that of the tool. The tokens are counted to the call, and to the turn that has made it.
+    ///
+    /// # Errors
+    /// When there is no model; the error says how to get one.
+    ///
+    /// ```
+    /// use registry_core::{
+    ///     BoxFuture,
+    ///     model::{LanguageModel, Model, ModelAnswer, ModelQuestion},
+    ///     prelude::*,
+    ///     testing::TestHost,
+    /// };
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Mood {
+    ///     /// From 0 (sad) to 10 (happy).
+    ///     happiness: u8,
+    /// }
+    ///
+    /// /// Tell how happy a text is.
+    /// #[tool]
+    /// async fn mood(
+    ///     ctx: &ToolContext,
+    ///     /// The text.
+    ///     text: String,
+    /// ) -> Result<u8, ToolError> {
+    ///     let mood: Mood = ctx.model()?.ask_for(format!("How happy is this?\n\n{text}")).await?;
+    ///     Ok(mood.happiness)
+    /// }
+    ///
+    /// /// A model for the test.
+    /// struct Cheerful;
+    ///
+    /// impl LanguageModel for Cheerful {
+    ///     fn answer(&self, _: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
+    ///         let text = r#"Sure: {"happiness": "9"}"#.to_owned();
+    ///         Box::pin(async { Ok(ModelAnswer { text, input_tokens: 10, output_tokens: 2, truncated: false }) })
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let host = TestHost::new().resource(Model::new(Cheerful)).build();
+    /// assert_eq!(host.call("mood", json!({"text": "What a day!"})).await.for_model(), "9");
+    /// let without = TestHost::new().build().call("mood", json!({"text": ""})).await;
+    /// assert!(without.result.unwrap_err().message().contains("needs Model"));
+    /// # }
+    /// ```
+    pub fn model(&self) -> Result<Resource<Model>, ToolError> {
+        self.require().map_err(|missing| {
+            ToolError::unavailable(missing)
+                .with_feedback("There is no model that this tool could ask. Do without the tool.")
+        })
     }
 }
 
@@ -55,8 +239,17 @@ pub struct ModelQuestion {
 pub struct ModelAnswer {
     /// What it says, without its thinking.
     pub text: String,
-    /// The tokens of question and answer; guessed where the model does not say.
-    pub tokens: u64,
+    /// The tokens of the question; guessed where the model does not say.
+    pub input_tokens: u64,
+    /// The tokens of the answer, thinking included; guessed where the model does not say.
+    pub output_tokens: u64,
     /// Whether it was cut off, because there was no room for more.
     pub truncated: bool,
+}
+
+impl ModelAnswer {
+    /// The tokens of question and answer.
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
 }

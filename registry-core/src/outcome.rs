@@ -8,7 +8,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    content::Content,
+    content::{Content, list_schema},
+    flow::Reads,
+    model::ModelUsage,
     result::{ToolError, ToolResult},
 };
 
@@ -25,6 +27,10 @@ pub struct ToolOutcome {
     pub duration: Duration,
     /// When it was done (UTC).
     pub ts: Timestamp,
+    /// What the result may hold: by the tool's word, and by that of the calls within.
+    pub reads: Reads,
+    /// What all tries have used of the model.
+    pub model_usage: ModelUsage,
 }
 
 /// What became of a call, as it goes over a wire; the same shape at every entry point.
@@ -39,9 +45,13 @@ pub struct ToolReply {
     /// What it found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// What it shows beside.
+    /// Its parts beside the value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "list_schema")]
     pub content: Vec<Content>,
+    /// Whether it goes to the person as it is, without a word of the model.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ends_turn: bool,
     /// Why it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -62,9 +72,15 @@ pub struct ToolReply {
     /// When the same call may be made again (UTC).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
+    /// What the tool has used of the model, where it has asked it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_usage: Option<ModelUsage>,
     /// The approval that the call waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
+    /// The question that the call waits for the answer to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
 }
 
 impl ToolOutcome {
@@ -97,12 +113,14 @@ impl ToolOutcome {
             tool_name: self.tool_name.clone(),
             success: self.is_success(),
             audit: self.audit(),
+            model_usage: self.model_usage.used(),
             ..ToolReply::default()
         };
         match &self.result {
             Ok(result) => {
                 reply.result = Some(result.value.clone());
                 reply.content.clone_from(&result.content);
+                reply.ends_turn = result.ends_turn;
                 reply.message.clone_from(&result.message);
                 reply.side_effects.clone_from(&result.side_effects);
             }
@@ -112,6 +130,7 @@ impl ToolOutcome {
                 reply.nearest = error.nearest().to_vec();
                 reply.retry_at = error.retry_at();
                 reply.approval = error.approval().map(str::to_owned);
+                reply.question = error.question().map(str::to_owned);
             }
         }
         reply

@@ -1,13 +1,15 @@
 //! What `#[tool]` submits, and where the submissions are collected.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use serde_json::{Map, Value};
 
 use crate::{
     context::ToolContext,
+    flow::{Reads, Sends},
     handler::ToolFuture,
     policy::{Cost, Effect, Permission, TextTag, ToolPolicy},
+    schema::literal::PluginExample,
 };
 
 /// Runs a compiled tool.
@@ -31,6 +33,7 @@ pub struct Plugin {
     pub(crate) missing: fn(&ToolContext) -> Option<String>,
     pub(crate) enabled: Option<fn(&ToolContext) -> bool>,
     pub(crate) needs: Option<&'static str>,
+    pub(crate) examples: &'static [PluginExample],
     pub(crate) place: Place,
 }
 
@@ -45,12 +48,18 @@ pub struct Place {
     pub line: u32,
 }
 
-/// A folder of `tools/`, submitted by `discover!`: the tools below it are a module.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// A folder of `tools/` or another crate of tools, submitted by `discover!`: the tools in it are a module.
 #[derive(Debug, Clone, Copy)]
 pub struct Folder {
-    /// The path of the Rust module that stands for the folder.
+    /// The path of the Rust module that stands for the folder, or the crate's name.
     pub module_path: &'static str,
-    /// The folder's name.
+    /// The name of the module of tools.
     pub name: &'static str,
 }
 
@@ -79,12 +88,10 @@ impl Plugin {
         description: &'static str,
         input_schema: fn() -> Value,
         output_schema: fn() -> Option<Value>,
+        missing: fn(&ToolContext) -> Option<String>,
         run: Run,
         place: Place,
     ) -> Self {
-        const fn nothing_missing(_: &ToolContext) -> Option<String> {
-            None
-        }
         Self {
             name,
             title: None,
@@ -96,9 +103,10 @@ impl Plugin {
             input_schema,
             output_schema,
             run,
-            missing: nothing_missing,
+            missing,
             enabled: None,
             needs: None,
+            examples: &[],
             place,
         }
     }
@@ -181,6 +189,25 @@ impl Plugin {
         self
     }
 
+    /// What the results may hold: private data, untrusted text, both or nothing of either.
+    pub const fn reads(mut self, reads: Reads) -> Self {
+        self.policy.reads = Some(reads);
+        self
+    }
+
+    /// Where the arguments go: outside, or nowhere.
+    pub const fn sends(mut self, sends: Sends) -> Self {
+        self.policy.sends = Some(sends);
+        self
+    }
+
+    /// Whether a call can be run again from its start when the person has answered its [question](ToolContext::ask): the tool changes nothing
+    /// before the answer. Always so for a read, and where a second call changes nothing more.
+    pub const fn resumable(mut self, resumable: bool) -> Self {
+        self.policy.resumable = resumable;
+        self
+    }
+
     /// The line of text that is a call.
     pub const fn text_tag(mut self, text_tag: TextTag) -> Self {
         self.policy.text_tag = Some(text_tag);
@@ -190,6 +217,12 @@ impl Plugin {
     /// Whether the tool stays out of prompts and is found through [`SEARCH_TOOLS`](crate::SEARCH_TOOLS).
     pub const fn deferred(mut self, deferred: bool) -> Self {
         self.policy.deferred = deferred;
+        self
+    }
+
+    /// Whether results go to the person as they are and end the turn, without asking the model again.
+    pub const fn ends_turn(mut self, ends_turn: bool) -> Self {
+        self.policy.ends_turn = ends_turn;
         self
     }
 
@@ -211,10 +244,10 @@ impl Plugin {
         self
     }
 
-    /// What the function asks of the host. Not public API: written by `#[tool]` from the parameters.
+    /// What people ask and the calls that answer it. Not public API: written by `#[tool]` from the keys `example`.
     #[doc(hidden)]
-    pub const fn missing(mut self, missing: fn(&ToolContext) -> Option<String>) -> Self {
-        self.missing = missing;
+    pub const fn examples(mut self, examples: &'static [PluginExample]) -> Self {
+        self.examples = examples;
         self
     }
 }

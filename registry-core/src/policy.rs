@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
+use crate::flow::{Reads, Sends};
+
 /// How far a caller is trusted, and how far a tool asks its callers to be. Ordered: guest, user, admin, owner.
 #[derive(
     Debug,
@@ -172,11 +174,22 @@ pub struct ToolPolicy {
     pub effect: Effect,
     /// Whether a second call with the same arguments changes nothing more. Always so for a read.
     pub idempotent: bool,
+    /// What its results may hold; `None` where it does not say. [`Tool::reads`](crate::Tool::reads) is what counts then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Reads>,
+    /// Where its arguments go; `None` where it does not say. [`Tool::sends`](crate::Tool::sends) is what counts then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sends: Option<Sends>,
+    /// Whether a call can be run again from its start when the person has answered its [question](crate::ToolContext::ask): the tool changes
+    /// nothing before the answer. Always so for a read, and where a second call changes nothing more.
+    pub resumable: bool,
     /// The line of text that is a call.
     pub text_tag: Option<TextTag>,
     /// Whether the tool stays out of prompts and is found through [`SEARCH_TOOLS`](crate::SEARCH_TOOLS). It is no less
     /// allowed for that.
     pub deferred: bool,
+    /// Whether its results go to the person as they are and end the turn: the model is not asked again.
+    pub ends_turn: bool,
 }
 
 impl ToolPolicy {
@@ -192,8 +205,12 @@ impl ToolPolicy {
             requires_gate: false,
             effect: Effect::Read,
             idempotent: false,
+            reads: None,
+            sends: None,
+            resumable: false,
             text_tag: None,
             deferred: false,
+            ends_turn: false,
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use strum::IntoStaticStr;
 
 use crate::{
+    ask::AskError,
     content::Content,
     store::{StoreError, StoreErrorKind},
 };
@@ -19,9 +20,11 @@ pub struct ToolResult {
     pub success: bool,
     /// What it found, for the model: a string is given as it is, anything else as JSON.
     pub value: Value,
-    /// What it shows beside: pictures, sound, documents. A chat shows pictures to a model that can see; what a model does not get is
-    /// described to it.
+    /// Its parts beside the value: pictures, sound, files, tables. A chat shows them to the person, and pictures to a model that can see;
+    /// what a model does not get is described to it.
     pub content: Vec<Content>,
+    /// Whether it goes to the person as it is and ends the turn: the model is not asked again.
+    pub ends_turn: bool,
     /// A word to the user beside the answer.
     pub message: Option<String>,
     /// What was changed, such as `created:inbox/note.md`.
@@ -48,10 +51,32 @@ impl ToolResult {
         self
     }
 
-    /// Adds something to show.
+    /// Success with parts alone.
+    ///
+    /// ```
+    /// use registry_core::{Content, File, Markdown, ToolResult};
+    ///
+    /// let result = ToolResult::parts([
+    ///     Content::from(Markdown::new("The **report**:")),
+    ///     File::new("report.csv", "city,degrees\nOslo,3.5\n").into(),
+    /// ]);
+    /// assert_eq!(result.content.len(), 2);
+    /// ```
+    pub fn parts<P: Into<Content>>(parts: impl IntoIterator<Item = P>) -> Self {
+        Self { content: parts.into_iter().map(Into::into).collect(), ..Self::new(Value::Null) }
+    }
+
+    /// Adds a part.
     #[must_use]
-    pub fn with_content(mut self, content: Content) -> Self {
-        self.content.push(content);
+    pub fn with_content(mut self, part: impl Into<Content>) -> Self {
+        self.content.push(part.into());
+        self
+    }
+
+    /// Gives the result to the person as it is, and ends the turn without asking the model again.
+    #[must_use]
+    pub fn ends_turn(mut self) -> Self {
+        self.ends_turn = true;
         self
     }
 
@@ -69,7 +94,16 @@ impl ToolResult {
         self
     }
 
-    /// The text of its value for the model, without what it shows beside.
+    /// The value as an object, which a sole table is too.
+    pub fn structured(&self) -> Option<Value> {
+        match (&self.value, self.content.as_slice()) {
+            (Value::Object(_), _) => Some(self.value.clone()),
+            (Value::Null, [Content::Table(table)]) => serde_json::to_value(table).ok(),
+            _ => None,
+        }
+    }
+
+    /// The text of its value for the model, without its parts.
     pub fn value_for_model(&self) -> Cow<'_, str> {
         match (&self.value, &self.message) {
             (Value::Null, Some(message)) => Cow::Borrowed(message.as_str()),
@@ -119,6 +153,8 @@ pub enum ErrorKind {
     Busy,
     /// A person has to approve the call and has not yet; [`ToolError::approval`] names the approval.
     ApprovalPending,
+    /// The person has to answer a question first; [`ToolError::question`] names it. The same call finds the answer.
+    AnswerPending,
     /// The entry point it came through turned it down, as for a limit of its own.
     Refused,
     /// The call could not be written to the audit: before it, so it was not made, or after it, so its result is withheld.
@@ -150,6 +186,7 @@ struct Repr {
     nearest: Vec<String>,
     retry_at: Option<Timestamp>,
     approval: Option<String>,
+    question: Option<String>,
 }
 
 impl ToolError {
@@ -164,6 +201,7 @@ impl ToolError {
             nearest: Vec::new(),
             retry_at: None,
             approval: None,
+            question: None,
         }))
     }
 
@@ -246,6 +284,13 @@ impl ToolError {
         self
     }
 
+    /// Names the question that the call waits for the answer to.
+    #[must_use]
+    pub(crate) fn with_question(mut self, id: impl Into<String>) -> Self {
+        self.0.question = Some(id.into());
+        self
+    }
+
     /// What kind of failure it is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -279,6 +324,11 @@ impl ToolError {
     /// When the same call may be made again, where that is known (UTC).
     pub fn retry_at(&self) -> Option<Timestamp> {
         self.0.retry_at
+    }
+
+    /// The id of the question that the call waits for the answer to.
+    pub fn question(&self) -> Option<&str> {
+        self.0.question.as_deref()
     }
 
     /// The id of the approval that the call waits for.
@@ -328,7 +378,10 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> IntoToolError for E {
         match error.downcast::<Wrapped>() {
             Ok(wrapped) => wrapped.0,
             Err(error) => {
-                if let Some(failed) = error.downcast_ref() {
+                if let Some(ask) = error.downcast_ref::<AskError>() {
+                    return ask.to_tool_error();
+                }
+                if let Some(failed) = store_error(error.as_ref()) {
                     return ToolError::store_failed(failed, "a store has failed; the audit says why");
                 }
                 let (text, KnownError { transient, private }) =
@@ -341,6 +394,11 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> IntoToolError for E {
             }
         }
     }
+}
+
+/// The failure of a store that an error is or comes from.
+fn store_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e StoreError> {
+    error.downcast_ref().or_else(|| store_error(error.source()?))
 }
 
 /// The error and what caused it, each once.

@@ -35,6 +35,15 @@ pub struct ToolSpec {
     pub deprecated: Option<String>,
 }
 
+/// What a person may ask, and the call that a model should make then. A tool is tried with it; models do not see it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Example {
+    /// What the person asks.
+    pub question: String,
+    /// The arguments of the call, an object.
+    pub arguments: Value,
+}
+
 impl ToolSpec {
     /// The description for a model. That a tool is deprecated comes first, so that the model looks at another.
     pub fn described(&self) -> Cow<'_, str> {

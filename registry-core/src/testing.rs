@@ -43,7 +43,7 @@
 //! How a tool is described to each provider is the business of `llm-bridge`: `llm_bridge::snapshot(&tool)` gives all of it as one
 //! text, to be compared with the one of yesterday.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
@@ -51,7 +51,8 @@ use serde_json::Value;
 
 use crate::{
     clock::Clock,
-    context::{Caller, ToolCall, ToolContext, ToolEvent},
+    content::Content,
+    context::{Caller, PendingQuestion, ToolCall, ToolContext, ToolEvent},
     guard::{
         approval::ApprovalAnswer,
         audit::{AuditRecord, MemoryAudit},
@@ -59,8 +60,25 @@ use crate::{
     outcome::ToolOutcome,
     policy::Permission,
     registry::{Registry, RegistryBuilder},
+    source::Source,
     tool::Tool,
 };
+
+/// What the tools of a crate say of themselves and do not keep, such as an example that their own schema refuses, each with its place. `path` is
+/// the `module_path!()` of any module in the crate. `discover!` writes a test that asks for it.
+pub fn inconsistencies(path: &str) -> Vec<String> {
+    let krate = |path: &str| path.split("::").next().unwrap_or_default().to_owned();
+    let of = krate(path);
+    let mut found = Vec::new();
+    for tool in crate::registry::compiled_tools() {
+        if !matches!(tool.source(), Source::Compiled(place) if krate(place.module_path) == of) {
+            continue;
+        }
+        let faults = tool.inconsistencies().into_iter();
+        found.extend(faults.map(|fault| format!("{} ({}): {fault}", tool.name(), tool.source())));
+    }
+    found
+}
 
 /// So many records are kept.
 const MAX_RECORDS: usize = 10_000;
@@ -104,6 +122,7 @@ pub struct TestHost {
     caller: Caller,
     clock: TestClock,
     approve: bool,
+    answers: VecDeque<Value>,
 }
 
 impl Default for TestHost {
@@ -120,6 +139,7 @@ impl TestHost {
             caller: Caller::new("tester", Permission::User),
             clock: TestClock::default(),
             approve: true,
+            answers: VecDeque::new(),
         }
     }
 
@@ -147,6 +167,13 @@ impl TestHost {
         self
     }
 
+    /// A person who answers the questions of tools, in this order: an object for a form, the text for a choice, `null` to decline. When these
+    /// are used up, nobody answers. By default nobody can be asked.
+    pub fn answering(mut self, answers: impl IntoIterator<Item = Value>) -> Self {
+        self.answers.extend(answers);
+        self
+    }
+
     /// With another clock.
     pub fn clock(mut self, clock: TestClock) -> Self {
         self.clock = clock;
@@ -167,13 +194,37 @@ impl TestHost {
     #[allow(clippy::panic)] // a test has no better way to say it
     #[track_caller]
     pub fn build(self) -> Hosted {
-        let Self { builder, caller, clock, approve } = self;
+        let Self { builder, caller, clock, approve, answers } = self;
+        let asks = !answers.is_empty();
+        let answers = Arc::new(Mutex::new(answers));
         let audit = Arc::new(MemoryAudit::new(MAX_RECORDS));
         let builder = builder.audit(audit.clone()).audit_arguments(true).clock(Arc::new(clock.clone()));
         match builder.build() {
-            Ok(registry) => Hosted { registry, caller, clock, audit, approve, events: Arc::default() },
+            Ok(registry) => {
+                Hosted { registry, caller, clock, audit, approve, asks, answers, events: Arc::default() }
+            }
             Err(error) => panic!("the tools cannot be collected: {error}"),
         }
+    }
+}
+
+/// Answers as the person would. What does not fit leaves the question open, as it would for a person.
+async fn answer_for(registry: &Registry, user: &str, asked: &PendingQuestion, answer: Value) {
+    let only_field = asked.question.fields().next().map(|(name, ..)| name.to_owned());
+    let failed = match (answer, only_field) {
+        (Value::Null, _) => {
+            registry.decline_question(&asked.id, user, None).await.err().map(|error| error.to_string())
+        }
+        (answer, Some(field)) if !answer.is_object() => {
+            let answer = Value::Object([(field, answer)].into_iter().collect());
+            registry.answer_question(&asked.id, user, answer).await.err().map(|error| error.to_string())
+        }
+        (answer, _) => {
+            registry.answer_question(&asked.id, user, answer).await.err().map(|error| error.to_string())
+        }
+    };
+    if let Some(cause) = failed {
+        tracing::error!(question = asked.question.message, cause, "test_answer_refused");
     }
 }
 
@@ -185,6 +236,8 @@ pub struct Hosted {
     clock: TestClock,
     audit: Arc<MemoryAudit>,
     approve: bool,
+    asks: bool,
+    answers: Arc<Mutex<VecDeque<Value>>>,
     events: Arc<Mutex<Vec<ToolEvent>>>,
 }
 
@@ -199,8 +252,18 @@ impl Hosted {
     /// What a tool reports through it is kept only where a registry makes the call.
     pub fn context(&self) -> ToolContext {
         let (registry, events) = (self.registry.clone(), Arc::clone(&self.events));
-        let answer = ApprovalAnswer { approve: self.approve, by: "tester".to_owned(), reason: None };
-        self.registry.context(self.caller.clone()).with_events(Arc::new(move |event: ToolEvent| {
+        let answer =
+            ApprovalAnswer { approve: self.approve, by: "tester".to_owned(), reason: None, content: None };
+        let (answers, user) = (Arc::clone(&self.answers), self.caller.user.clone());
+        let context = self.registry.context(self.caller.clone());
+        let context = if self.asks { context.with_questions() } else { context };
+        context.with_events(Arc::new(move |event: ToolEvent| {
+            if let Some(asked) = event.question.clone()
+                && let Some(answer) = answers.lock().pop_front()
+            {
+                let (registry, user) = (registry.clone(), user.clone());
+                tokio::spawn(async move { answer_for(&registry, &user, &asked, answer).await });
+            }
             if let Some(id) = event.approval.clone() {
                 let (registry, answer) = (registry.clone(), answer.clone());
                 tokio::spawn(async move { registry.answer_approval(&id, answer).await });
@@ -230,9 +293,15 @@ impl Hosted {
         self.events.lock().clone()
     }
 
-    /// The words of the events.
+    /// The words of the events that are no parts.
     pub fn statuses(&self) -> Vec<String> {
-        self.events().into_iter().map(|event| event.message).collect()
+        let events = self.events().into_iter().filter(|event| event.part.is_none());
+        events.map(|event| event.message).collect()
+    }
+
+    /// The parts of results that came as a stream, in order.
+    pub fn streamed(&self) -> Vec<Content> {
+        self.events().into_iter().filter_map(|event| event.part).collect()
     }
 
     /// The audit, oldest first, with the arguments.

@@ -14,13 +14,17 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     context::ToolContext,
+    flow::{Reads, Sends},
     handler::{Handler, ToolFuture},
     plugin::Plugin,
-    policy::ToolPolicy,
+    policy::{Effect, ToolPolicy},
     result::{ErrorKind, ToolError},
-    schema::ArgumentChecker,
+    schema::{
+        ArgumentChecker, inconsistencies,
+        literal::{self, PluginExample},
+    },
     source::{ConfiguredTool, Offer, Remote, Source},
-    spec::ToolSpec,
+    spec::{Example, ToolSpec},
 };
 
 /// How every definition begins, up to the name.
@@ -63,14 +67,20 @@ pub struct Tool {
     spec: OnceLock<ToolSpec>,
     schema_fault: OnceLock<Option<String>>,
     checker: OnceLock<Result<ArgumentChecker, String>>,
+    /// Held while the validator is made beside the runtime: calls that come meanwhile go on in their order.
+    pub(crate) making_checker: tokio::sync::Mutex<()>,
     definition: OnceLock<Box<str>>,
+    examples: OnceLock<Box<[Example]>>,
 }
 
 impl Tool {
-    pub(crate) fn compiled(plugin: &'static Plugin, module: &'static str, created_at: Timestamp) -> Self {
-        let name =
-            if module.is_empty() { plugin.name.into() } else { format!("{module}.{}", plugin.name).into() };
-        let module = if module.is_empty() { LOCAL_MODULE } else { module };
+    /// `folders` are those that the tool is in, the outermost first: that one is its module.
+    pub(crate) fn compiled(plugin: &'static Plugin, folders: &[&'static str], created_at: Timestamp) -> Self {
+        let name = match folders {
+            [] => plugin.name.into(),
+            folders => format!("{}.{}", folders.join("."), plugin.name).into(),
+        };
+        let module = folders.first().copied().unwrap_or(LOCAL_MODULE);
         let source = Source::Compiled(plugin.place);
         Self { module, source, ..Self::new(name, plugin.policy, Code::Compiled(plugin), created_at) }
     }
@@ -108,7 +118,9 @@ impl Tool {
             spec: OnceLock::new(),
             schema_fault: OnceLock::new(),
             checker: OnceLock::new(),
+            making_checker: tokio::sync::Mutex::default(),
             definition: OnceLock::new(),
+            examples: OnceLock::new(),
         }
     }
 
@@ -199,9 +211,36 @@ impl Tool {
         })
     }
 
+    /// What people ask and the calls that answer it: the keys `example` of `#[tool]`. Tools from elsewhere have none.
+    pub fn examples(&self) -> &[Example] {
+        self.examples.get_or_init(|| {
+            let examples = match self.code {
+                Code::Compiled(plugin) => plugin.examples,
+                Code::Host(_) => &[],
+            };
+            let example = |example: &PluginExample| Example {
+                question: example.question.to_owned(),
+                arguments: Value::Object(literal::object(example.arguments)),
+            };
+            examples.iter().map(example).collect()
+        })
+    }
+
     /// Who may call it and how.
     pub fn policy(&self) -> &ToolPolicy {
         &self.policy
+    }
+
+    /// What its results may hold. Both where it does not say: nobody else can know.
+    pub fn reads(&self) -> Reads {
+        self.policy.reads.unwrap_or(Reads::BOTH)
+    }
+
+    /// Where its arguments go. Where it does not say, outside for a tool of a module or an MCP server, and for one that does more than read;
+    /// the code of one that runs here and only reads is the operator's own, and sends nothing.
+    pub fn sends(&self) -> Sends {
+        let stays = !self.is_remote() && self.policy.effect == Effect::Read;
+        self.policy.sends.unwrap_or(if stays { Sends::Nothing } else { Sends::Outside })
     }
 
     /// Where it comes from.
@@ -235,6 +274,14 @@ impl Tool {
         self.checker().err()
     }
 
+    /// What it says of itself and does not keep: defaults and examples that do not fit its own schema. For tests and checks, not for every start.
+    pub fn inconsistencies(&self) -> Vec<String> {
+        match self.checker() {
+            Ok(checker) => inconsistencies(checker, &self.spec().input_schema, self.examples()),
+            Err(fault) => vec![fault.to_owned()],
+        }
+    }
+
     /// The arguments as the tool takes them: coerced where they do not fit, and validated.
     ///
     /// # Errors
@@ -248,6 +295,16 @@ impl Tool {
     /// Whether an argument is secret, and so never kept.
     pub fn takes_secret(&self) -> bool {
         self.checker().is_ok_and(ArgumentChecker::has_secret)
+    }
+
+    /// Whether it was built with the program.
+    pub(crate) fn is_compiled(&self) -> bool {
+        matches!(self.source, Source::Compiled(_))
+    }
+
+    /// Whether its validator was made.
+    pub(crate) fn has_checker(&self) -> bool {
+        self.checker.get().is_some()
     }
 
     pub(crate) fn checker(&self) -> Result<&ArgumentChecker, &str> {

@@ -1,19 +1,22 @@
 //! `key = value, key`: what stands in `#[tool(…)]`, `#[arg(…)]` and `#[args(…)]`.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::quote;
+use quote::{format_ident, quote};
 use syn::{
-    Expr, ExprLit, ExprPath, Lit, LitStr, Path, Token,
+    BinOp, Expr, ExprBinary, ExprLit, ExprPath, Lit, LitStr, Path, Token,
     ext::IdentExt,
     parse::{ParseStream, Parser},
+    spanned::Spanned,
 };
 
-use crate::errors::Errors;
+use crate::{errors::Errors, literal::Literal, nearest::nearest};
 
 /// One `key = value`, or a `key` alone.
 pub(crate) struct Key {
     pub(crate) name: Ident,
     pub(crate) value: Option<Expr>,
+    /// What stands behind a `=>`: the call that an example shows.
+    pub(crate) call: Option<Literal>,
 }
 
 impl Key {
@@ -26,11 +29,21 @@ impl Key {
             Some(_) => Some(input.parse()?),
             None => None,
         };
-        Ok(Self { name, value })
+        let call = match input.parse::<Option<Token![=>]>>()? {
+            // By itself, so that what is left of it after a fault is none of its own.
+            Some(_) => Some(syn::parse2(input.parse::<proc_macro2::TokenTree>()?.into())?),
+            None => None,
+        };
+        Ok(Self { name, value, call })
     }
 
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name == name
+    }
+
+    /// Whether another key says the same. A tool has any number of examples.
+    fn repeats(&self, other: &Self) -> bool {
+        self.name == other.name && self.call.is_none() && other.call.is_none()
     }
 
     /// The text, where the value is one that is written out.
@@ -49,7 +62,7 @@ pub(crate) fn keys(tokens: TokenStream, errors: &mut Errors) -> Vec<Key> {
     let read = |input: ParseStream<'_>| {
         while !input.is_empty() {
             match Key::parse(input) {
-                Ok(key) if keys.iter().any(|known| known.name == key.name) => {
+                Ok(key) if keys.iter().any(|known| known.repeats(&key)) => {
                     errors.push(&key.name, format!("`{}` is given twice", key.name), "leave one of them");
                 }
                 Ok(key) => keys.push(key),
@@ -116,17 +129,164 @@ pub(crate) fn calls(keys: &[Key], arguments: Option<&[String]>, errors: &mut Err
         .collect()
 }
 
+/// What the value of a key is, as far as it shows.
+#[derive(Clone, Copy)]
+enum Takes {
+    /// Nothing, or `true` or `false`.
+    Flag,
+    /// A time.
+    Duration,
+    /// A variant of an enum.
+    Variant(&'static str, &'static [&'static str]),
+    /// Words of ours, with `|` between them where there may be several: how each is written, and what it is in the core.
+    Words(&'static str, &'static [(&'static str, &'static str)]),
+    /// Something else, which rustc judges.
+    Value,
+}
+
+/// The keys of `#[tool]`: methods of the core's builder, but for `crate` and `example`.
+const KEYS: [(&str, Takes); 24] = [
+    ("name", Takes::Value),
+    ("title", Takes::Value),
+    ("version", Takes::Value),
+    ("tags", Takes::Value),
+    ("permission", Takes::Variant("Permission", &["Guest", "User", "Admin", "Owner"])),
+    ("cost", Takes::Variant("Cost", &["Free", "Cheap", "Expensive"])),
+    ("effect", Takes::Variant("Effect", &["Read", "Write", "Destructive"])),
+    ("idempotent", Takes::Flag),
+    (
+        "reads",
+        Takes::Words("Reads", &[("private", "PRIVATE"), ("untrusted", "UNTRUSTED"), ("nothing", "NOTHING")]),
+    ),
+    ("sends", Takes::Words("Sends", &[("outside", "Outside"), ("nothing", "Nothing")])),
+    ("resumable", Takes::Flag),
+    ("timeout", Takes::Duration),
+    ("cooldown", Takes::Duration),
+    ("daily_limit", Takes::Value),
+    ("max_concurrent", Takes::Value),
+    ("gate", Takes::Flag),
+    ("text_tag", Takes::Value),
+    ("deferred", Takes::Flag),
+    ("ends_turn", Takes::Flag),
+    ("enabled", Takes::Value),
+    ("needs", Takes::Value),
+    ("deprecated", Takes::Value),
+    ("example", Takes::Value),
+    ("crate", Takes::Value),
+];
+
+/// Reports a key that there is not.
+fn known(key: &Key, errors: &mut Errors) -> Option<Takes> {
+    let name = key.name.to_string();
+    if let Some((_, takes)) = KEYS.iter().find(|(known, _)| *known == name) {
+        return Some(*takes);
+    }
+    let keys = || KEYS.iter().map(|(known, _)| *known);
+    let help = match nearest(&name, keys()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("the keys are: {}", keys().collect::<Vec<_>>().join(", ")),
+    };
+    errors.none(&key.name, format!("there is no key `{name}`"), help)
+}
+
+/// Reports a value that is not written as the key takes it, where that shows.
+fn check_value(name: &str, takes: Takes, value: &Expr, errors: &mut Errors) -> Option<()> {
+    let literal = match value {
+        Expr::Lit(ExprLit { lit, .. }) => Some(lit),
+        _ => None,
+    };
+    match takes {
+        Takes::Duration => {
+            let Some(lit) = literal else { return Some(()) };
+            let seconds = match lit {
+                Lit::Int(seconds) => seconds.base10_digits().to_owned(),
+                _ => "10".to_owned(),
+            };
+            let help = format!("write `{name} = secs({seconds})`; there are `millis` and `minutes` too");
+            errors.none(value, format!("`{name}` is a time with its unit"), help)
+        }
+        Takes::Variant(of, variants) => {
+            let text = match (literal, value) {
+                (Some(Lit::Str(text)), _) => text.value(),
+                (None, Expr::Path(ExprPath { path, .. })) => {
+                    path.get_ident().map(ToString::to_string).unwrap_or_default()
+                }
+                (Some(_), _) => String::new(),
+                (None, _) => return Some(()),
+            };
+            let meant = variants.iter().find(|variant| variant.eq_ignore_ascii_case(&text));
+            let help = match meant {
+                Some(meant) => format!("write `{name} = {of}::{meant}`"),
+                None if literal.is_none() => return Some(()),
+                None => {
+                    let all: Vec<String> =
+                        variants.iter().map(|variant| format!("{of}::{variant}")).collect();
+                    format!("write one of {}", all.join(", "))
+                }
+            };
+            errors.none(value, format!("the value of `{name}` is one of `{of}`"), help)
+        }
+        Takes::Flag | Takes::Value | Takes::Words(..) => Some(()),
+    }
+}
+
+/// `private | untrusted`: words that stand for constants of the core, joined there.
+fn words(
+    name: &str,
+    of: &str,
+    known: &[(&str, &str)],
+    value: &Expr,
+    errors: &mut Errors,
+) -> Option<TokenStream> {
+    let several = of == "Reads";
+    match value {
+        Expr::Binary(ExprBinary { left, op: BinOp::BitOr(_), right, .. }) if several => {
+            let (left, right) = (words(name, of, known, left, errors), words(name, of, known, right, errors));
+            let (left, right) = (left?, right?);
+            Some(quote!(#left.and(#right)))
+        }
+        Expr::Paren(inner) => words(name, of, known, &inner.expr, errors),
+        other => {
+            let word = match other {
+                Expr::Path(ExprPath { qself: None, path, .. }) => path.get_ident(),
+                _ => None,
+            };
+            let constant = word.and_then(|word| known.iter().find(|(known, _)| word == known));
+            let Some((_, constant)) = constant else {
+                let all: Vec<String> = known.iter().map(|(word, _)| format!("`{name} = {word}`")).collect();
+                let both = if several { ", or `reads = private | untrusted`" } else { "" };
+                return errors.none(
+                    other,
+                    format!("`{name}` takes words of its own"),
+                    format!("write {}{both}", all.join(", ")),
+                );
+            };
+            let (of, constant) = (format_ident!("{of}"), format_ident!("{constant}", span = other.span()));
+            Some(quote!(__private::#of::#constant))
+        }
+    }
+}
+
 fn value(key: &Key, arguments: Option<&[String]>, errors: &mut Errors) -> Option<TokenStream> {
     let name = key.name.to_string();
-    if matches!(name.as_str(), "missing" | "clone" | "new") {
-        return errors.none(&key.name, format!("there is no key `{name}`"), "remove it");
-    }
+    let takes = known(key, errors)?;
     let Some(value) = &key.value else {
-        if matches!(name.as_str(), "gate" | "idempotent" | "deferred") {
+        if matches!(takes, Takes::Flag) {
             return Some(quote!(true));
         }
         return errors.none(&key.name, format!("`{name}` needs a value"), format!("write `{name} = …`"));
     };
+    if let Some(call) = &key.call {
+        return errors.none(
+            &call.tokens,
+            format!("`{name}` has no call behind its value"),
+            "only `example` has one",
+        );
+    }
+    check_value(&name, takes, value, errors)?;
+    if let Takes::Words(of, known) = takes {
+        return words(&name, of, known, value, errors);
+    }
     match name.as_str() {
         "name" => {
             let Some(text) = key.text() else {

@@ -1,7 +1,7 @@
 //! `#[args]` and `#[output]`: the derives that a type needs, with the core's paths.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{
     Attribute, Data, DeriveInput, Field, Fields, Ident, LitStr, Meta, Path, Token, ext::IdentExt,
     punctuated::Punctuated,
@@ -11,7 +11,7 @@ use crate::{
     attr,
     docs::Docs,
     errors::Errors,
-    param::{Options, Shape, meant},
+    param::{Options, meant},
 };
 
 pub(crate) fn args(attribute: TokenStream, item: TokenStream) -> TokenStream {
@@ -33,6 +33,17 @@ pub(crate) fn args(attribute: TokenStream, item: TokenStream) -> TokenStream {
                 }
             }
             Data::Enum(data) => {
+                let is_told = |variant: &syn::Variant| {
+                    let docs = Docs::of(&variant.attrs);
+                    docs.text().is_some() || docs.computed().is_some()
+                };
+                // Plain names may speak for themselves, all or none of them.
+                let asks =
+                    data.variants.iter().any(|one| is_told(one) || !matches!(one.fields, Fields::Unit));
+                for variant in data.variants.iter().filter(|variant| asks && !is_told(variant)) {
+                    let what = format!("the variant `{}` has no doc comment", variant.ident);
+                    errors.push(&variant.ident, what, "say in `/// …` above it when the model is to give it");
+                }
                 for variant in &mut data.variants {
                     let prefix = format!("{}_", variant.ident.unraw());
                     fields(&ident, &prefix, &mut variant.fields, core, &mut defaults, errors);
@@ -140,23 +151,26 @@ fn fields(
             let what = format!("the field `{name}` has no doc comment");
             errors.push(&field.ident, what, "say in `/// …` above it what the model is to give");
         }
-        let shape = Shape::of(&field.ty);
-        let ty = &shape.owned;
-        let options = Options::of(&field.attrs, &shape, errors);
+        let ty = &field.ty.to_token_stream();
+        let options = Options::of(&field.attrs, errors);
         field.attrs.retain(|attr| !attr.path().is_ident("arg"));
         if let Some((key, default)) = &options.default {
             let make = format_ident!("__default_{prefix}{name}", span = *key);
             let path = LitStr::new(&format!("{owner}::{make}"), *key);
-            let default = meant(default, ty);
-            defaults.push(quote!(fn #make() -> #ty { #default }));
+            let default = meant(default, &quote!(#core::__private), ty);
+            defaults.push(quote! {
+                fn #make() -> #ty {
+                    use #core::__private::Otherwise as _;
+                    #default
+                }
+            });
             field.attrs.push(syn::parse_quote!(#[serde(default = #path)]));
         }
         if let Some(name) = &options.rename {
             field.attrs.push(syn::parse_quote!(#[serde(rename = #name)]));
         }
         if let Some((_, example)) = &options.example {
-            let example = meant(example, ty);
-            field.attrs.push(syn::parse_quote!(#[schemars(example = #example)]));
+            field.attrs.push(syn::parse_quote!(#[schemars(example = &#example)]));
         }
         for bound in options.bounds(&quote!(#core::__private), ty) {
             field.attrs.push(syn::parse_quote!(#[schemars(transform = #bound)]));

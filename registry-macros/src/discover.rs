@@ -15,14 +15,24 @@ use syn::{
 
 use crate::{attr, errors::Errors};
 
+/// The crates of tools that this crate depends on, separated by commas: set by `toolrack_build::tools` in its build script.
+const CRATES: &str = "TOOLRACK_CRATES";
+
+/// Folders are no deeper, so that links that lead in a circle have an end.
+const MAX_DEPTH: usize = 8;
+
 /// Folders that Cargo gives a meaning, and that are no modules therefore.
 const CARGO_FOLDERS: [&str; 5] = ["target", "src", "tests", "examples", "benches"];
 
 pub(crate) fn discover(input: TokenStream) -> TokenStream {
     let mut errors = Errors::new("`discover!`");
+    let mut test = None;
     let found = match Place::of(input, &mut errors) {
         Ok(_) if !errors.is_empty() => Ok(Vec::new()),
-        Ok(place) => place.scan(&mut errors),
+        Ok(place) => {
+            test = Some(place.test());
+            place.scan(&mut errors)
+        }
         Err(error) => {
             errors.absorb(
                 &error,
@@ -37,7 +47,32 @@ pub(crate) fn discover(input: TokenStream) -> TokenStream {
         Vec::new()
     });
     let errors = errors.into_tokens();
-    quote!(#(#modules)* #errors)
+    quote!(#(#modules)* #test #errors)
+}
+
+/// Links the crates of tools, which nobody names, and submits their names as modules.
+fn crates(names: &str, core: &TokenStream) -> Vec<TokenStream> {
+    let names = names.split(',').filter_map(|name| Some((name, syn::parse_str::<Ident>(name).ok()?)));
+    names
+        .map(|(name, ident)| {
+            let module = module_of_crate(name);
+            quote! {
+                #[allow(unused_extern_crates)]
+                extern crate #ident as _;
+                #core::__private::inventory::submit!(#core::__private::Folder { module_path: #name, name: #module });
+            }
+        })
+        .collect()
+}
+
+/// The module of a crate's tools: its name without what all such crates begin with.
+fn module_of_crate(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    let short = ["toolrack_", "tools_"].iter().find_map(|start| name.strip_prefix(start));
+    short
+        .filter(|short| short.starts_with(|first: char| first.is_ascii_lowercase()))
+        .unwrap_or(&name)
+        .to_owned()
 }
 
 /// Where to look.
@@ -73,8 +108,20 @@ impl Place {
     }
 
     fn scan(&self, errors: &mut Errors) -> Result<Vec<TokenStream>, (PathBuf, io::Error)> {
+        let mut modules = crates(&env::var(CRATES).unwrap_or_default(), &self.core);
+        modules.extend(self.folder(&self.folder, 0, errors)?);
+        Ok(modules)
+    }
+
+    /// The files and folders of a folder, as modules.
+    fn folder(
+        &self,
+        folder: &Path,
+        depth: usize,
+        errors: &mut Errors,
+    ) -> Result<Vec<TokenStream>, (PathBuf, io::Error)> {
         let mut modules = Vec::new();
-        let (files, folders) = entries(&self.folder)?;
+        let (files, folders) = entries(folder)?;
         for (name, path) in &files {
             if self.asking.as_ref() == Some(path) {
                 continue;
@@ -84,12 +131,14 @@ impl Place {
                 if folders.contains_key(name) {
                     module = format_ident!("__{module}");
                 }
-                check_tool(path, errors);
-                modules.push(file(&module, &self.path_from_here(path)));
+                modules.extend(warning(path));
+                // In a module with a path of its own, paths are written from there.
+                let path = if depth == 0 { self.path_from_here(path) } else { format!("{name}.rs") };
+                modules.push(file(&module, &path));
             }
         }
         for (name, path) in folders {
-            if CARGO_FOLDERS.contains(&name.as_str()) {
+            if depth == 0 && CARGO_FOLDERS.contains(&name.as_str()) {
                 // Elsewhere the folder may well be a crate's root. Beside the file that asks there are tools, and a module that
                 // is silently left out would be looked for in vain.
                 if self.asks_from_within() && !entries(&path)?.0.is_empty() {
@@ -104,31 +153,41 @@ impl Place {
                 }
                 continue;
             }
-            let (inner, deeper) = entries(&path)?;
-            for (_, path) in deeper {
-                if !entries(&path)?.0.is_empty() {
-                    errors.push_at(
-                        Span::call_site(),
-                        format!("`{}` is too deep for tools", shown(&path)),
-                        "modules have one level; a name that begins with `_` is left out",
-                    );
-                }
+            if !has_files(&path, depth)? {
+                continue;
             }
-            if inner.is_empty() {
+            if depth == MAX_DEPTH {
+                errors.push_at(
+                    Span::call_site(),
+                    format!("`{}` is too deep for tools", shown(&path)),
+                    "put it higher; a name that begins with `_` is left out",
+                );
                 continue;
             }
             let Some(module) = module_name(&name, &path, errors) else { continue };
-            let inner: Vec<TokenStream> = inner
-                .iter()
-                .filter_map(|(name, path)| {
-                    let module = module_name(name, path, errors)?;
-                    check_tool(path, errors);
-                    Some(file(&module, &format!("{name}.rs")))
-                })
-                .collect();
+            let inner = self.folder(&path, depth + 1, errors)?;
+            let path = if depth == 0 { self.path_from_here(&path) } else { name };
             modules.push(self.module(&module, &path, &inner));
         }
         Ok(modules)
+    }
+
+    /// The test that tools keep to what they say of themselves, which nobody has to write.
+    fn test(&self) -> TokenStream {
+        let core = &self.core;
+        let folder = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        let folder = folder.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        let module = format_ident!("__{folder}_as_discovered");
+        quote! {
+            #[cfg(test)]
+            mod #module {
+                #[test]
+                fn examples_and_defaults_fit_their_tools() {
+                    let found = #core::testing::inconsistencies(::core::module_path!());
+                    assert!(found.is_empty(), "{}", found.join("\n"));
+                }
+            }
+        }
     }
 
     /// Whether the file that asks lies beside the tools.
@@ -136,11 +195,10 @@ impl Place {
         self.asking.as_deref().and_then(Path::parent) == Some(self.folder.as_path())
     }
 
-    fn module(&self, module: &Ident, path: &Path, inner: &[TokenStream]) -> TokenStream {
+    fn module(&self, module: &Ident, path: &str, inner: &[TokenStream]) -> TokenStream {
         let core = &self.core;
         let name = module.to_string();
         let docs = format!("The tools of the module `{name}`.");
-        let path = self.path_from_here(path);
         quote! {
             #[doc = #docs]
             #[path = #path]
@@ -177,15 +235,24 @@ fn file(module: &Ident, path: &str) -> TokenStream {
     quote!(#[path = #path] mod #module;)
 }
 
-/// Reports a file without a tool: whoever forgets `#[tool]` would look for it in vain.
-fn check_tool(path: &Path, errors: &mut Errors) {
-    if fs::read_to_string(path).is_ok_and(|text| !may_hold_tool(&text)) {
-        errors.push_at(
-            Span::call_site(),
-            format!("`{}` has no tool", shown(path)),
-            "put `#[tool]` before its function, or begin the file's name with `_`, which leaves it out",
-        );
-    }
+/// Warns of a file without a tool: whoever forgets `#[tool]` would look for it in vain. A use of something deprecated is the one warning
+/// that a macro can give.
+fn warning(path: &Path) -> Option<TokenStream> {
+    let text = fs::read_to_string(path).ok()?;
+    let note = format!(
+        "`{}` has neither a `#[tool]` nor a `#[resource]`\nhelp: put one before its function, or begin the file's name with `_`, \
+         which leaves it out",
+        shown(path)
+    );
+    (!may_hold_tool(&text)).then(|| {
+        quote! {
+            const _: () = {
+                #[deprecated(note = #note)]
+                const FILE_WITHOUT_A_TOOL: () = ();
+                FILE_WITHOUT_A_TOOL
+            };
+        }
+    })
 }
 
 /// Whether a file has a tool or a resource, or something that may become one. What does not parse is left to the compiler.
@@ -197,6 +264,13 @@ fn may_hold_tool(text: &str) -> bool {
     text.lines().any(is_marked)
         || syn::parse_file(text)
             .map_or(true, |file| file.items.iter().any(|item| matches!(item, Item::Macro(_))))
+}
+
+/// Whether there are Rust files in a folder or below.
+fn has_files(folder: &Path, depth: usize) -> Result<bool, (PathBuf, io::Error)> {
+    let (files, folders) = entries(folder)?;
+    let mut deeper = folders.values().filter(|_| depth < MAX_DEPTH);
+    Ok(!files.is_empty() || deeper.try_fold(false, |found, path| Ok(found || has_files(path, depth + 1)?))?)
 }
 
 type Entries = BTreeMap<String, PathBuf>;
@@ -303,7 +377,6 @@ mod tests {
             ("dash", "web-search.rs", "not named as a Rust module"),
             ("word", "match.rs", "not named as a Rust module"),
             ("folder", "my-tools/a.rs", "not named as a Rust module"),
-            ("deep", "a/b/c.rs", "too deep"),
         ] {
             let (declared, said) = scan(name, &["_lib.rs", file], "_lib.rs", "");
             assert_eq!(declared, "", "{file}");
@@ -312,22 +385,58 @@ mod tests {
     }
 
     #[test]
-    fn s3_a_file_without_a_tool_is_reported() {
+    fn s3_a_file_without_a_tool_is_warned_of() {
         let (declared, reported) =
             scan("none", &["_lib.rs", "a.rs", "helper.rs", "m/helper.rs"], "_lib.rs", "");
-        assert!(
-            declared.contains("mod__helper;") || declared.contains("modhelper;"),
-            "the rest is compiled: {declared}"
-        );
-        for file in ["/helper.rs` has no tool", "m/helper.rs` has no tool"] {
-            assert!(reported.contains(file) && reported.contains("`#[tool]`"), "{reported}");
+        assert_eq!(reported, "", "it may be on its way to become one");
+        for file in ["/helper.rs`hasneithera`#[tool]`nora`#[resource]`", "m/helper.rs`hasneither"] {
+            assert!(declared.contains(file), "{declared}");
         }
-        assert!(!reported.contains("a.rs`"), "{reported}");
+        assert!(declared.contains("modhelper;") && !declared.contains("a.rs`has"), "{declared}");
         assert!(
             may_hold_tool("make_tool!(a);")
                 && may_hold_tool("fn {")
                 && may_hold_tool("  #[reg::tool(a = 1)]")
         );
+    }
+
+    #[test]
+    fn p1_a_folder_in_a_folder_is_a_module_in_a_module() {
+        let (declared, reported) = scan("inner", &["_lib.rs", "a/b/c.rs", "a/b/d/e.rs"], "_lib.rs", "");
+        assert_eq!(reported, "");
+        let expected = r##"#[path="a"]pubmoda{#[doc="Thetoolsofthemodule`b`."]#[path="b"]pubmodb{#[path="c.rs"]modc;#[doc="Thetoolsofthemodule`d`."]#[path="d"]pubmodd{#[path="e.rs"]mode;"##;
+        assert!(declared.contains(expected), "{declared}");
+    }
+
+    #[test]
+    fn p1_folders_have_an_end() {
+        let (_, reported) = scan("deep", &["_lib.rs", "a/b/c/d/e/f/g/h/i/j.rs"], "_lib.rs", "");
+        assert!(reported.contains("a/b/c/d/e/f/g/h/i` is too deep for tools"), "{reported}");
+    }
+
+    #[test]
+    fn p1_a_crate_of_tools_is_linked_and_is_a_module() {
+        let core = quote!(::registry_core);
+        let linked: String =
+            crates("toolrack_units,csv_tools", &core).iter().map(ToString::to_string).collect();
+        let linked = linked.replace(' ', "");
+        for expected in [
+            "externcratetoolrack_unitsas_;",
+            r#"Folder{module_path:"toolrack_units",name:"units"}"#,
+            "externcratecsv_toolsas_;",
+            r#"Folder{module_path:"csv_tools",name:"csv_tools"}"#,
+        ] {
+            assert!(linked.contains(expected), "{linked}");
+        }
+        assert!(crates("", &core).is_empty());
+        for (name, module) in [
+            ("tools_for_csv", "for_csv"),
+            ("toolrack_3d", "toolrack_3d"),
+            ("toolrack_", "toolrack_"),
+            ("Big", "big"),
+        ] {
+            assert_eq!(module_of_crate(name), module);
+        }
     }
 
     #[test]

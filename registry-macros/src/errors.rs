@@ -17,8 +17,13 @@ impl Errors {
         Self { subject: subject.into(), errors: Vec::new() }
     }
 
+    /// A message, for an error that only a type decides.
+    pub(crate) fn message(&self, what: impl Display, help: impl Display) -> String {
+        format!("{}: {what}\nhelp: {help}", self.subject)
+    }
+
     pub(crate) fn push(&mut self, at: impl ToTokens, what: impl Display, help: impl Display) {
-        let message = format!("{}: {what}\nhelp: {help}", self.subject);
+        let message = self.message(what, help);
         self.errors.push(syn::Error::new_spanned(at, message));
     }
 
@@ -29,7 +34,8 @@ impl Errors {
     }
 
     pub(crate) fn push_at(&mut self, at: Span, what: impl Display, help: impl Display) {
-        self.errors.push(syn::Error::new(at, format!("{}: {what}\nhelp: {help}", self.subject)));
+        let message = self.message(what, help);
+        self.errors.push(syn::Error::new(at, message));
     }
 
     /// What a parser had to say.

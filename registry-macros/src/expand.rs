@@ -2,15 +2,16 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::ext::IdentExt;
+use syn::{Type, ext::IdentExt, spanned::Spanned};
 
 use crate::{
-    attr,
+    attr::{self, Key},
     docs::{Docs, parameter_list},
     errors::Errors,
-    param::{Shape, meant},
+    example::Example,
+    param::{at, meant, written_at},
     returns::{Failure, Returns},
-    signature::{self, Argument, Input, Need, ToolFn},
+    signature::{self, Input, ToolFn},
 };
 
 pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
@@ -23,41 +24,60 @@ pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
             return quote!(#item #errors);
         }
     };
+    let Expanded { function, behind } = expand(attribute, &function, None);
+    quote!(#function #behind)
+}
+
+/// The function as it was written, and what goes behind it.
+pub(crate) struct Expanded {
+    pub(crate) function: TokenStream,
+    pub(crate) behind: TokenStream,
+}
+
+/// Expands a function, or a method of `owner`.
+pub(crate) fn expand(attribute: TokenStream, function: &ToolFn, owner: Option<&Type>) -> Expanded {
     let ident = &function.sig.ident;
     let mut errors = Errors::new(format!("tool `{}`", ident.unraw()));
-    signature::check(&function, &mut errors);
-    let inputs = signature::inputs(&function.sig, &mut errors);
+    signature::check(function, &mut errors);
+    let inputs = signature::inputs(&function.sig, owner, &mut errors);
     let returns = Returns::of(&function.sig, &mut errors);
-    let description = description(&function, &mut errors);
+    let description = description(function, &mut errors);
 
     let mut keys = attr::keys(attribute, &mut errors);
     let core = attr::core_path(&mut keys, &mut errors);
     if !keys.iter().any(|key| key.is("name")) {
         attr::check_name(&ident.unraw().to_string(), ident, &mut errors);
     }
-    let arguments: Vec<&Argument> = inputs
-        .iter()
-        .filter_map(|input| match input {
-            Input::Argument(argument) => Some(&**argument),
-            _ => None,
-        })
-        .collect();
+    let arguments: Vec<&Input> = inputs.iter().filter(|input| input.is_argument()).collect();
     let names: Vec<String> = arguments.iter().map(|argument| argument.name.clone()).collect();
-    let has_whole = inputs.iter().any(|input| matches!(input, Input::Whole(_)));
+    let has_whole = inputs.iter().any(|input| input.is_whole);
     attr::check_effect(&keys, &mut errors);
+    let (examples, keys): (Vec<Key>, Vec<Key>) = keys.into_iter().partition(|key| key.is("example"));
     let calls = attr::calls(&keys, (!has_whole).then_some(&names[..]), &mut errors);
+    let examples: Vec<Example<'_>> =
+        examples.iter().filter_map(|key| Example::of(key, &mut errors)).collect();
+    let known = (!has_whole).then_some(&arguments[..]);
+    let checks: Vec<TokenStream> =
+        examples.iter().flat_map(|example| example.checks(known, &mut errors)).collect();
+    let examples = (!examples.is_empty()).then(|| {
+        let examples = examples.iter().map(Example::to_core);
+        quote!(__plugin = __plugin.examples(&[#(#examples),*]);)
+    });
+    let calls: Vec<TokenStream> = calls.into_iter().chain(examples).collect();
 
-    let list: Vec<(&str, &str)> = arguments
-        .iter()
-        .map(|argument| (&*argument.name, &*argument.description))
-        .filter(|(_, description)| !description.is_empty())
-        .collect();
+    let list: Vec<(&str, &str)> =
+        arguments.iter().map(|argument| (&*argument.name, &*argument.description)).collect();
     let cleaned = function.cleaned(&parameter_list(&list));
-    let cfgs = function.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
+    let cfgs = function.conditions();
     let constants = inputs.iter().map(constant);
+    let probes = (!inputs.is_empty()).then(|| {
+        quote!(
+            use __private::Otherwise as _;
+        )
+    });
     let ends = returns.as_ref().map(ends);
     let (lints, plugin) = match (&returns, errors.is_empty()) {
-        (Some(returns), true) => (quote!(), plugin(&function, &inputs, returns, &description, &calls)),
+        (Some(returns), true) => (quote!(), plugin(function, owner, &inputs, returns, &description, &calls)),
         // What can be checked is checked all the same, so that one build shows all there is to mend.
         _ => (
             quote!(, dead_code),
@@ -71,23 +91,24 @@ pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
         ),
     };
     let errors = errors.into_tokens();
-    if function.sig.receiver().is_some() {
+    if owner.is_none() && function.sig.receiver().is_some() {
         // A `const _` cannot stand where methods do.
-        return quote!(#cleaned #errors);
+        return Expanded { function: cleaned, behind: errors };
     }
-    quote! {
-        #cleaned
-
+    let behind = quote! {
         #(#cfgs)*
         #[allow(non_upper_case_globals, non_snake_case, unused_mut, deprecated #lints)]
         const _: () = {
             use #core::__private;
+            #probes
             #(#constants)*
             #ends
+            #(#checks)*
             #plugin
         };
         #errors
-    }
+    };
+    Expanded { function: cleaned, behind }
 }
 
 fn description(function: &ToolFn, errors: &mut Errors) -> String {
@@ -118,49 +139,51 @@ fn value_of(parameter: &Ident) -> Ident {
     format_ident!("__value_{}", parameter.unraw(), span = Span::call_site())
 }
 
-/// What is known about one parameter. Each type is named once, so that a fault in it is reported once.
+/// What is known about one parameter.
 fn constant(input: &Input) -> TokenStream {
-    let argument = match input {
-        Input::Context => return TokenStream::new(),
-        Input::Resource(Need { ident, ty, .. }) => {
-            let constant = constant_of(ident);
-            return quote!(const #constant: __private::Need<#ty> = __private::need::<#ty>(););
-        }
-        Input::Whole(Shape { owned, .. }) => {
-            return quote!(const __ARGUMENTS: __private::Whole<#owned> = __private::whole::<#owned>(););
-        }
-        Input::Argument(argument) => argument,
-    };
-    let Argument { ident, name, description, shape, options } = &**argument;
+    let Input { ident, name, description, shape, options, is_whole, fault, superfluous } = input;
     let constant = constant_of(ident);
-    let ty = &shape.owned;
-    let (held, make) = if shape.optional {
-        (quote!(::core::option::Option<#ty>), quote!(optional))
-    } else {
-        (quote!(#ty), quote!(parameter))
-    };
-    let mut value = quote!(__private::#make::<#ty>(#name, #description));
+    let (ty, mut value) = (&shape.held, shape.taken.clone());
+    if !is_whole {
+        value.extend(quote!(.named(#name, #description, __private::Type::<#ty>::ABSENT)));
+    }
+    let private = quote!(__private);
     if let Some((key, default)) = &options.default {
         let method = Ident::new("default", *key);
-        let default = meant(default, ty);
-        value.extend(quote!(.#method(|| #default)));
+        let (default, of_key, shown) = (meant(default, &private, ty), at(*key, &private), at(*key, ty));
+        let show = quote_spanned!(*key=> <#shown as #of_key::Shown>::SHOW);
+        value.extend(quote!(.#method(|| #default, #show)));
     }
     if let Some((key, example)) = &options.example {
-        let show = Ident::new("example", *key);
-        let example = meant(example, ty);
-        value.extend(quote!(.examples(|| __private::#show::<#ty>(#example))));
+        let (example, of_key, shown) = (meant(example, &private, ty), at(*key, &private), at(*key, ty));
+        let show = quote_spanned!(*key=> <#shown as #of_key::Shown>::SHOW);
+        value.extend(quote!(.examples(|| ::std::vec::Vec::from([(#show)(&#example)]))));
     }
-    let bounds = options.bounds(&quote!(__private), ty);
+    let bounds = options.bounds(&private, ty);
     if !bounds.is_empty() {
         value.extend(quote!(.bounds(|| ::std::vec::Vec::from([#(#bounds),*]))));
     }
-    quote!(const #constant: __private::Parameter<#held> = #value;)
+    // The type decides whether it is one, so it says what is wrong. Whatever is described is an argument.
+    let checks = [(fault, "unless_provided"), (superfluous, "only_argument")].map(|(check, method)| {
+        check.as_ref().filter(|_| !is_whole).map(|(place, message)| {
+            let (constant, method) = (&constant, Ident::new(method, Span::call_site()));
+            written_at(place.span(), quote!(const _: () = #constant.#method(#message);))
+        })
+    });
+    quote! {
+        const #constant: __private::Parameter<#ty> = #value;
+        #(#checks)*
+    }
 }
 
 /// What is known about the function's value and failure.
 fn ends(returns: &Returns) -> TokenStream {
     let value = &returns.value;
-    let mut ends = quote!(const __RETURNS: __private::Returns<#value> = __private::returns::<#value>(););
+    let mut ends = if returns.is_stream {
+        quote!(const __RETURNS: __private::Streams<#value> = __private::streams::<#value>();)
+    } else {
+        quote!(const __RETURNS: __private::Returns<#value> = __private::returns::<#value, _>();)
+    };
     if let Failure::Named(error) = &returns.failure {
         ends.extend(quote!(const __FAILS: __private::Fails<#error> = __private::fails::<#error>();));
     }
@@ -169,6 +192,7 @@ fn ends(returns: &Returns) -> TokenStream {
 
 fn plugin(
     function: &ToolFn,
+    owner: Option<&Type>,
     inputs: &[Input],
     returns: &Returns,
     description: &str,
@@ -176,29 +200,35 @@ fn plugin(
 ) -> TokenStream {
     let ident = &function.sig.ident;
     let name = ident.unraw().to_string();
-    let schema = schema(inputs);
-    let missing = missing(inputs);
+    let constants: Vec<Ident> = inputs.iter().map(|input| constant_of(&input.ident)).collect();
     let passed = inputs.iter().map(pass);
     let taken = taken(inputs);
     let given = if taken.is_some() { quote!(__given) } else { quote!(_) };
-    let takes_context = inputs.iter().any(|input| !matches!(input, Input::Whole(_) | Input::Argument(_)));
+    let takes_context = taken.is_some();
     let is_async = function.sig.asyncness.is_some();
-    let context = if takes_context || !is_async { quote!(__context) } else { quote!(_) };
+    let context = if takes_context || !is_async || returns.is_stream { quote!(__context) } else { quote!(_) };
     let wait = is_async.then(|| quote!(.await));
-    let call = quote!(#ident(#(#passed),*) #wait);
-    let outcome = match returns.failure {
-        Failure::Never => quote!(__RETURNS.give(#call)),
-        Failure::Hidden => quote!(__RETURNS.give_or_fail(#call)),
-        Failure::Named(_) => quote!(__RETURNS.give_or(&__FAILS, #call)),
+    let path = owner.map_or_else(|| quote!(#ident), |owner| quote!(<#owner>::#ident));
+    let call = quote!(#path(#(#passed),*) #wait);
+    let (with_context, collected) = match returns.is_stream {
+        true => (quote!(__context,), quote!(.await)),
+        false => (quote!(), quote!()),
     };
+    let outcome = match returns.failure {
+        Failure::Never => quote!(__RETURNS.give(#with_context #call)),
+        Failure::Hidden => quote!(__RETURNS.give_or_fail(#with_context #call)),
+        Failure::Named(_) => quote!(__RETURNS.give_or(#with_context &__FAILS, #call)),
+    };
+    let outcome = quote!(#outcome #collected);
     // A plain function runs on a thread where it may block. What it gets is read there, as references are not sent.
-    let body = if is_async {
+    // One that gives a stream only begins it.
+    let body = if is_async || returns.is_stream {
         quote!(#taken #outcome)
     } else {
         quote!(__private::blocking(__context, move |__context| { #taken #outcome }).await)
     };
     // The span is what rustc points at when the future cannot be sent between threads.
-    let boxed = quote_spanned!(ident.span()=> ::std::boxed::Box::pin(async move { #body }));
+    let boxed = quote_spanned!(ident.span()=> __private::boxed(async move { #body }));
     quote! {
         fn __run<'__a>(
             #context: &'__a __private::ToolContext,
@@ -207,12 +237,14 @@ fn plugin(
             #boxed
         }
 
+        const __PARAMETERS: &[&dyn __private::Describe] = &[#(&#constants),*];
         const __PLUGIN: __private::Plugin = {
             let mut __plugin = __private::Plugin::new(
                 #name,
                 #description,
-                || #schema,
+                || __private::schema_of(__PARAMETERS),
                 || __RETURNS.schema(),
+                |__context| __private::missing(__PARAMETERS, __context),
                 __run,
                 __private::Place {
                     module_path: ::core::module_path!(),
@@ -220,7 +252,6 @@ fn plugin(
                     line: ::core::line!(),
                 },
             );
-            #missing
             #(#calls)*
             __plugin
         };
@@ -228,61 +259,23 @@ fn plugin(
     }
 }
 
-fn schema(inputs: &[Input]) -> TokenStream {
-    if inputs.iter().any(|input| matches!(input, Input::Whole(_))) {
-        return quote!(__ARGUMENTS.schema());
-    }
-    let constants = inputs.iter().filter_map(|input| match input {
-        Input::Argument(argument) => Some(constant_of(&argument.ident)),
-        _ => None,
-    });
-    quote!(__private::of_parameters(&[#(&#constants),*]))
-}
-
-/// The condition that follows from what the function asks of the host.
-fn missing(inputs: &[Input]) -> Option<TokenStream> {
-    let mut needs = inputs.iter().filter_map(|input| match input {
-        Input::Resource(need) if need.required => Some(constant_of(&need.ident)),
-        _ => None,
-    });
-    let first = needs.next()?;
-    let others = needs.map(|need| quote!(.or_else(|| #need.missing(__context))));
-    Some(quote! {
-        __plugin = __plugin.missing(|__context| #first.missing(__context) #(#others)*);
-    })
-}
-
-/// The statement that reads the arguments. One for all of them: each that stands by itself costs the user's build the time of
+/// The statement that reads the parameters. One for all of them: each that stands by itself costs the user's build the time of
 /// a `?` in an `async` block.
 fn taken(inputs: &[Input]) -> Option<TokenStream> {
-    let (mut values, mut constants) = (quote!(()), quote!(()));
-    for input in inputs.iter().rev() {
-        match input {
-            Input::Whole(_) => return Some(quote!(let __value = __ARGUMENTS.take(__given)?;)),
-            Input::Argument(argument) => {
-                let (value, constant) = (value_of(&argument.ident), constant_of(&argument.ident));
-                values = quote!((#value, #values));
-                constants = quote!((&#constant, #constants));
-            }
-            Input::Context | Input::Resource(_) => {}
-        }
+    if inputs.is_empty() {
+        return None;
     }
-    let takes_any = inputs.iter().any(|input| matches!(input, Input::Argument(_)));
-    takes_any.then(|| quote!(let #values = __private::take(#constants, __given)?;))
+    let (mut values, mut constants) = (quote!(()), quote!(()));
+    for Input { ident, .. } in inputs.iter().rev() {
+        let (value, constant) = (value_of(ident), constant_of(ident));
+        values = quote!((#value, #values));
+        constants = quote!((&#constant, #constants));
+    }
+    Some(quote!(let #values = __private::take(#constants, __context, __given)?;))
 }
 
 /// The expression that the function is called with, for one parameter.
 fn pass(input: &Input) -> TokenStream {
-    match input {
-        Input::Context => quote!(__context),
-        Input::Resource(need) => {
-            let constant = constant_of(&need.ident);
-            if need.required { quote!(#constant.take(__context)?) } else { quote!(#constant.find(__context)) }
-        }
-        Input::Whole(shape) => shape.pass(&quote!(__value)),
-        Input::Argument(argument) => {
-            let value = value_of(&argument.ident);
-            argument.shape.pass(&quote!(#value))
-        }
-    }
+    let value = value_of(&input.ident);
+    input.shape.pass(&quote!(#value))
 }

@@ -24,9 +24,12 @@ fn expand_item(mut item: Item) -> TokenStream {
         Item::Fn(item) => &mut item.attrs,
         Item::Struct(item) => &mut item.attrs,
         Item::Enum(item) => &mut item.attrs,
+        Item::Impl(item) => &mut item.attrs,
         _ => return item.into_token_stream(),
     };
-    let is_ours = |attr: &Attribute| ["tool", "args", "output"].iter().any(|name| attr.path().is_ident(name));
+    let is_ours = |attr: &Attribute| {
+        ["tool", "tools", "resource", "args", "output"].iter().any(|name| attr.path().is_ident(name))
+    };
     let Some(at) = attrs.iter().position(is_ours) else { return item.into_token_stream() };
     let attr = attrs.remove(at);
     let tokens = match &attr.meta {
@@ -35,6 +38,10 @@ fn expand_item(mut item: Item) -> TokenStream {
     };
     if attr.path().is_ident("tool") {
         crate::expand::tool(tokens, item.into_token_stream())
+    } else if attr.path().is_ident("resource") {
+        crate::resource::resource(tokens, item.into_token_stream())
+    } else if attr.path().is_ident("tools") {
+        crate::methods::tools(&tokens, item.into_token_stream())
     } else if attr.path().is_ident("args") {
         crate::data::args(tokens, item.into_token_stream())
     } else {
@@ -70,6 +77,11 @@ fn resources() {
 }
 
 #[test]
+fn resource() {
+    check("resource");
+}
+
+#[test]
 fn keys() {
     check("keys");
 }
@@ -77,6 +89,11 @@ fn keys() {
 #[test]
 fn args_struct() {
     check("args_struct");
+}
+
+#[test]
+fn methods() {
+    check("methods");
 }
 
 #[test]
@@ -96,6 +113,9 @@ fn nothing_but_the_named_path() {
             #[arg(length = 1.., default = "you")]
             name: Option<&str>,
         ) -> Result<String, Oops> {}
+
+        #[resource(crate = other::core)]
+        fn client(settings: Settings<Hello>) -> Client {}
 
         #[args(crate = other::core)]
         struct Hello {

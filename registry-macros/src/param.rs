@@ -3,78 +3,96 @@
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
-    Attribute, Expr, ExprRange, GenericArgument, LitStr, Path, PathArguments, RangeLimits, Type, TypePath,
+    Attribute, Expr, ExprRange, GenericArgument, LitStr, PathArguments, RangeLimits, Type, TypePath,
     TypeReference, parse_quote, spanned::Spanned,
 };
 
 use crate::{
     attr::{self, Key, ends_in},
     errors::Errors,
+    literal::{Literal, Value},
 };
 
-/// The type of an argument.
+/// How a parameter's type is held for the length of the call, and passed on. Only what is borrowed is seen as it is written: a reference has to
+/// be held in something. All else is asked of the type.
 pub(crate) struct Shape {
-    /// What is read from JSON, without the `Option`.
-    pub(crate) owned: Type,
-    /// Whether it may be left out.
-    pub(crate) optional: bool,
-    borrow: Borrow,
+    /// What is held.
+    pub(crate) held: TokenStream,
+    /// The core's constant that says how it is taken.
+    pub(crate) taken: TokenStream,
+    lent: Lent,
 }
 
-#[derive(Clone, Copy)]
-enum Borrow {
+enum Lent {
     No,
     Whole,
-    Inside(&'static str),
+    /// The `T` of an `Option<&T>`.
+    Inside(Box<Type>),
 }
 
 impl Shape {
-    /// How a type is held, for `&str`, `&[T]`, `&T`, `Option<&str>` and what is owned already.
     pub(crate) fn of(ty: &Type) -> Self {
         let ty = peeled(ty);
-        if let Type::Reference(reference) = ty {
-            return Self { owned: owned(peeled(&reference.elem)), optional: false, borrow: Borrow::Whole };
+        let of = |held: TokenStream, lent| Self {
+            taken: quote!(<#held as __private::FromCall<_>>::PARAMETER),
+            held,
+            lent,
+        };
+        let held = |ty: &Type| quote_spanned!(ty.span()=> <#ty as __private::Lend>::Held);
+        if let Type::Reference(TypeReference { elem, .. }) = ty {
+            return of(held(peeled(elem)), Lent::Whole);
         }
-        match inside(ty, "Option") {
-            Some(Type::Reference(TypeReference { elem, .. })) => {
-                let elem = peeled(elem);
-                let owned = owned(elem);
-                let is_same = owned == *elem;
-                let borrow = Borrow::Inside(if is_same { "as_ref" } else { "as_deref" });
-                Self { owned, optional: true, borrow }
+        if let (Some(Type::Reference(TypeReference { elem, .. })), Type::Path(TypePath { path, .. })) =
+            (inside(ty, "Option"), ty)
+        {
+            let (elem, mut path) = (peeled(elem), path.clone());
+            let held = held(elem);
+            if let Some(last) = path.segments.last_mut() {
+                last.arguments = PathArguments::AngleBracketed(parse_quote!(<#held>));
             }
-            Some(inner) => Self { owned: inner.clone(), optional: true, borrow: Borrow::No },
-            None => Self { owned: ty.clone(), optional: false, borrow: Borrow::No },
+            return of(quote!(#path), Lent::Inside(Box::new(elem.clone())));
         }
+        of(quote!(#ty), Lent::No)
+    }
+
+    /// The same for the `&self` of a method.
+    pub(crate) fn of_receiver(owner: &Type) -> Self {
+        let span = owner.span();
+        let held = quote_spanned!(span=> __private::Resource<#owner>);
+        Self {
+            taken: quote_spanned!(span=> <#held as __private::FromCall<_>>::PARAMETER),
+            held,
+            lent: Lent::Whole,
+        }
+    }
+
+    /// The same for a parameter that takes all arguments.
+    pub(crate) fn of_whole(ty: &Type) -> Self {
+        let (ty, lent) = match peeled(ty) {
+            Type::Reference(reference) => (peeled(&reference.elem), Lent::Whole),
+            ty => (ty, Lent::No),
+        };
+        Self { held: quote!(#ty), taken: quote!(<#ty as __private::Argument>::WHOLE), lent }
     }
 
     /// The expression that the function is called with.
     pub(crate) fn pass(&self, value: &TokenStream) -> TokenStream {
-        match self.borrow {
-            Borrow::No => value.clone(),
-            Borrow::Whole => quote!(&#value),
-            Borrow::Inside(method) => {
-                let method = Ident::new(method, Span::call_site());
-                quote!(#value.#method())
-            }
+        match &self.lent {
+            Lent::No => value.clone(),
+            Lent::Whole => quote!(&#value),
+            Lent::Inside(ty) => quote!(__private::lent::<#ty>(&#value)),
         }
     }
 }
 
-fn owned(borrowed: &Type) -> Type {
-    match borrowed {
-        Type::Slice(slice) => {
-            let item = &slice.elem;
-            parse_quote!(::std::vec::Vec<#item>)
-        }
-        Type::Path(TypePath { path, .. }) if path.is_ident("str") => {
-            let span = borrowed.span();
-            syn::parse2(quote_spanned!(span=> ::std::string::String)).unwrap_or_else(|_| borrowed.clone())
-        }
-        Type::Path(TypePath { path, .. }) if ends_in(path, "Path").is_some() => {
-            parse_quote!(::std::path::PathBuf)
-        }
-        other => other.clone(),
+/// Whether it is `Vec<u8>` or the like.
+pub(crate) fn is_bytes(ty: &Type) -> bool {
+    let is_byte = |ty: &Type| matches!(peeled(ty), Type::Path(path) if path.path.is_ident("u8"));
+    match peeled(ty) {
+        Type::Array(array) => is_byte(&array.elem),
+        Type::Slice(slice) => is_byte(&slice.elem),
+        Type::Reference(reference) => is_bytes(&reference.elem),
+        ty => inside(ty, "Vec").is_some_and(is_byte) || inside(ty, "Option").is_some_and(is_bytes),
     }
 }
 
@@ -128,13 +146,15 @@ pub(crate) struct Options {
 
 struct Interval {
     key: Span,
+    /// As it is written.
+    written: String,
     min: Option<Expr>,
     max: Option<Expr>,
     exclusive: bool,
 }
 
 impl Options {
-    pub(crate) fn of(attrs: &[Attribute], shape: &Shape, errors: &mut Errors) -> Self {
+    pub(crate) fn of(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut options = Self::default();
         let mut tokens = TokenStream::new();
         for attr in attrs.iter().filter(|attr| attr.path().is_ident("arg")) {
@@ -147,12 +167,13 @@ impl Options {
             }
         }
         for key in attr::keys(tokens, errors) {
-            options.set(key, shape, errors);
+            options.set(key, errors);
         }
+        options.check_own(errors);
         options
     }
 
-    fn set(&mut self, key: Key, shape: &Shape, errors: &mut Errors) {
+    fn set(&mut self, key: Key, errors: &mut Errors) {
         let span = key.name.span();
         let name = key.name.to_string();
         if name == "secret" {
@@ -167,12 +188,12 @@ impl Options {
             return;
         };
         match name.as_str() {
-            "default" if shape.optional => errors.push(
-                &key.name,
-                "an `Option` that has a default is never `None`",
-                "remove the default, or the `Option`",
-            ),
             "default" => self.default = Some((span, value)),
+            _ if key.call.is_some() => errors.push(
+                &key.name,
+                "an argument is no call",
+                "write `#[arg(example = …)]` with a value, or put the example into `#[tool(…)]`",
+            ),
             "example" => self.example = Some((span, value)),
             "range" => self.range = Interval::of(span, &value, errors),
             "length" => self.length = Interval::of_length(span, &value, errors),
@@ -189,19 +210,49 @@ impl Options {
         }
     }
 
+    /// Reports a literal that is known to be outside of the bounds. `role` says what it is.
+    pub(crate) fn check(&self, literal: &Literal, role: &str, errors: &mut Errors) {
+        let (key, interval, size) = match &literal.value {
+            #[expect(clippy::cast_precision_loss, reason = "the ends are compared as `f64` too")]
+            Value::Integer(number) => ("range", &self.range, *number as f64),
+            Value::Number(number) => ("range", &self.range, *number),
+            Value::Text(text) => ("length", &self.length, text.value().chars().count() as f64),
+            Value::List(items) => ("length", &self.length, items.len() as f64),
+            Value::Object(fields) => ("length", &self.length, fields.len() as f64),
+            Value::Null | Value::Bool(_) => return,
+        };
+        let Some(interval) = interval.as_ref().filter(|interval| interval.excludes(size)) else { return };
+        errors.push(
+            &literal.tokens,
+            format!("the {role} is outside of `{key} = {}`", interval.written),
+            format!("change the {role} or the {key}"),
+        );
+    }
+
+    /// Reports a default and an example that are known to be outside of the bounds.
+    fn check_own(&self, errors: &mut Errors) {
+        for (role, value) in [("default", &self.default), ("example", &self.example)] {
+            let literal = value.as_ref().map(|(_, value)| syn::parse2::<Literal>(value.to_token_stream()));
+            if let Some(Ok(literal)) = literal {
+                self.check(&literal, role, errors);
+            }
+        }
+    }
+
     /// The bounds, as expressions of the core's type for them.
-    pub(crate) fn bounds(&self, private: &TokenStream, ty: &Type) -> Vec<TokenStream> {
+    pub(crate) fn bounds(&self, private: &TokenStream, ty: &TokenStream) -> Vec<TokenStream> {
         let mut bounds = Vec::new();
         // All but what the developer wrote stands at the key, so that rustc reports a wrong type there, and once.
-        for (name, interval) in [("range", &self.range), ("length", &self.length)] {
-            let Some(Interval { key, min, max, exclusive }) = interval else { continue };
-            let (private, ty, bound) = (at(*key, private), at(*key, ty), Ident::new(name, *key));
+        for (name, of, interval) in [("range", "Number", &self.range), ("length", "Counted", &self.length)] {
+            let Some(Interval { key, min, max, exclusive, .. }) = interval else { continue };
+            let (private, ty) = (at(*key, private), at(*key, ty));
+            let (of, bound) = (Ident::new(of, *key), Ident::new(name, *key));
             let (min, max) = (some(*key, min.as_ref()), some(*key, max.as_ref()));
-            bounds.push(quote_spanned!(*key=> #private::#bound::<#ty>(#min, #max, #exclusive)));
+            bounds.push(quote_spanned!(*key=> <#ty as #private::#of>::#bound(#min, #max, #exclusive)));
         }
         if let Some((key, pattern)) = &self.pattern {
             let (private, ty) = (at(*key, private), at(*key, ty));
-            bounds.push(quote_spanned!(*key=> #private::pattern::<#ty>(#pattern)));
+            bounds.push(quote_spanned!(*key=> <#ty as #private::Text>::pattern(#pattern)));
         }
         if let Some(key) = self.secret {
             bounds.push(quote_spanned!(key=> #private::Bound::Secret));
@@ -210,17 +261,26 @@ impl Options {
     }
 }
 
+/// The tokens, as if they had been written there: rustc does not speak of the macro then.
+pub(crate) fn written_at(span: Span, tokens: impl ToTokens) -> TokenStream {
+    placed(tokens, &|_| span)
+}
+
 /// The tokens, placed where an error about them is to be shown.
-fn at(span: Span, tokens: impl ToTokens) -> TokenStream {
+pub(crate) fn at(span: Span, tokens: impl ToTokens) -> TokenStream {
+    placed(tokens, &|token| token.located_at(span))
+}
+
+fn placed(tokens: impl ToTokens, place: &dyn Fn(Span) -> Span) -> TokenStream {
     tokens
         .into_token_stream()
         .into_iter()
         .map(|mut token| {
             if let TokenTree::Group(group) = &token {
-                let inner = at(span, group.stream());
+                let inner = placed(group.stream(), place);
                 token = proc_macro2::Group::new(group.delimiter(), inner).into();
             }
-            token.set_span(token.span().located_at(span));
+            token.set_span(place(token.span()));
             token
         })
         .collect()
@@ -249,40 +309,56 @@ impl Interval {
         {
             errors.push(value, "there is nothing in this range", "put the lesser end first");
         }
-        Some(Self { key, min, max, exclusive })
+        Some(Self { key, written: written(value), min, max, exclusive })
     }
 
     fn of_length(key: Span, value: &Expr, errors: &mut Errors) -> Option<Self> {
         match value {
             Expr::Range(_) => Self::of(key, value, errors),
-            exact => Some(Self { key, min: Some(exact.clone()), max: Some(exact.clone()), exclusive: false }),
+            exact => Some(Self {
+                key,
+                written: written(value),
+                min: Some(exact.clone()),
+                max: Some(exact.clone()),
+                exclusive: false,
+            }),
         }
+    }
+
+    /// Whether a number is known to be outside.
+    fn excludes(&self, value: f64) -> bool {
+        let is_over = |max| value > max || (self.exclusive && value >= max);
+        self.min.as_ref().and_then(number).is_some_and(|min| value < min)
+            || self.max.as_ref().and_then(number).is_some_and(is_over)
     }
 }
 
 fn number(value: &Expr) -> Option<f64> {
-    let text = value.to_token_stream().to_string().replace([' ', '_'], "");
-    text.parse().ok()
+    written(value).replace('_', "").parse().ok()
 }
 
-/// A default or example as it is meant: `"text"` for a `String`, `["a", "b"]` for a `Vec<String>`.
-pub(crate) fn meant(value: &Expr, ty: &Type) -> TokenStream {
-    let Type::Path(TypePath { path, .. }) = peeled(ty) else { return quote!(#value) };
+fn written(value: &Expr) -> String {
+    value.to_token_stream().to_string().replace(' ', "")
+}
+
+/// A default or example as it is meant: `"text"` for a `String`, `["a", "b"]` for a `Vec<String>`, `3` for an `Option<u8>`.
+pub(crate) fn meant(value: &Expr, private: &TokenStream, ty: &TokenStream) -> TokenStream {
+    let key = value.span();
+    let (path, ty, value) = (written_at(key, private), written_at(key, ty), literal(value, private));
+    quote_spanned!(key=> #path::Type::<#ty>::of(#value))
+}
+
+fn literal(value: &Expr, private: &TokenStream) -> TokenStream {
+    let key = value.span();
+    let private = written_at(key, private);
     match value {
-        Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) if is_text(path) => {
-            quote!(<#ty as ::core::convert::From<&str>>::from(#text))
+        Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => {
+            quote_spanned!(key=> #private::FromText::from_text(#text))
         }
-        Expr::Array(array) => match inside(ty, "Vec") {
-            Some(item) => {
-                let items = array.elems.iter().map(|value| meant(value, item));
-                quote!(::std::vec::Vec::from([#(#items),*]))
-            }
-            None => quote!(#value),
-        },
+        Expr::Array(array) => {
+            let items = array.elems.iter().map(|value| literal(value, &private));
+            quote_spanned!(key=> #private::FromList::from_list([#(#items),*]))
+        }
         _ => quote!(#value),
     }
-}
-
-fn is_text(path: &Path) -> bool {
-    ends_in(path, "String").is_some() || ends_in(path, "PathBuf").is_some()
 }

@@ -1,18 +1,19 @@
 //! The function under `#[tool]`: its signature is read, its body is not.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{
-    Attribute, FnArg, Pat, PatType, Signature, Type, TypePath, Visibility,
+    Attribute, FnArg, Meta, Pat, PatType, Receiver, Signature, Token, Type, Visibility,
     ext::IdentExt,
     parse::{Parse, ParseStream},
+    punctuated::Punctuated,
+    spanned::Spanned,
 };
 
 use crate::{
-    attr::ends_in,
     docs::Docs,
     errors::Errors,
-    param::{Options, Shape, inside, mentions, peeled},
+    param::{Options, Shape, inside, is_bytes, mentions, peeled},
 };
 
 /// A function with its body as tokens.
@@ -35,172 +36,171 @@ impl Parse for ToolFn {
 }
 
 impl ToolFn {
+    /// The attributes that decide whether the function is there at all.
+    pub(crate) fn conditions(&self) -> Vec<Attribute> {
+        let mut conditions = Vec::new();
+        for attr in &self.attrs {
+            if attr.path().is_ident("cfg") {
+                conditions.push(attr.clone());
+            } else if attr.path().is_ident("cfg_attr")
+                && let Ok(metas) = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)
+                && let Some(condition) = metas.first()
+            {
+                let cfgs = metas.iter().skip(1).filter(|meta| meta.path().is_ident("cfg"));
+                conditions.extend(cfgs.map(|cfg| syn::parse_quote!(#[cfg_attr(#condition, #cfg)])));
+            }
+        }
+        conditions
+    }
+
     /// The function as written, without what is written for `#[tool]` on its parameters, and with more docs.
     pub(crate) fn cleaned(&self, more_docs: &TokenStream) -> TokenStream {
         let Self { attrs, vis, sig, body } = self;
         let mut sig = sig.clone();
         for input in &mut sig.inputs {
             let (FnArg::Receiver(syn::Receiver { attrs, .. }) | FnArg::Typed(PatType { attrs, .. })) = input;
-            attrs.retain(|attr| {
-                !["doc", "arg", "args", "context"].iter().any(|ours| attr.path().is_ident(ours))
-            });
+            attrs.retain(|attr| !["doc", "arg", "args"].iter().any(|ours| attr.path().is_ident(ours)));
         }
         quote!(#(#attrs)* #more_docs #vis #sig #body)
     }
 }
 
-/// One parameter.
-pub(crate) enum Input {
-    /// The request.
-    Context,
-    /// Something the host provides.
-    Resource(Need),
-    /// All arguments in one struct.
-    Whole(Shape),
-    /// One argument.
-    Argument(Box<Argument>),
-}
-
-/// Something of the host's.
-pub(crate) struct Need {
-    /// A name for what is generated for it.
-    pub(crate) ident: syn::Ident,
-    pub(crate) ty: Type,
-    /// Whether the tool is off without it.
-    pub(crate) required: bool,
-}
-
-/// One argument.
-pub(crate) struct Argument {
+/// One parameter. Whether it is an argument, the type decides; what is said of arguments here counts where it is one.
+pub(crate) struct Input {
     /// The parameter's name, for what is generated for it.
     pub(crate) ident: syn::Ident,
     /// What the model calls it.
     pub(crate) name: String,
+    /// What the model is told about it. Arguments have one.
     pub(crate) description: String,
     pub(crate) shape: Shape,
     pub(crate) options: Options,
+    /// Whether it takes all arguments.
+    pub(crate) is_whole: bool,
+    /// What is wrong with it if it is an argument, and where.
+    pub(crate) fault: Option<(TokenStream, String)>,
+    /// What is wrong with it if it is none, and where.
+    pub(crate) superfluous: Option<(TokenStream, String)>,
+}
+
+impl Input {
+    /// Whether it is known to be an argument: nothing else has to be described.
+    pub(crate) fn is_argument(&self) -> bool {
+        !self.is_whole && !self.description.is_empty()
+    }
 }
 
 /// Reads the parameters; those with faults are left out.
-pub(crate) fn inputs(sig: &Signature, errors: &mut Errors) -> Vec<Input> {
-    let mut inputs = Vec::new();
-    let mut names = Vec::new();
+pub(crate) fn inputs(sig: &Signature, owner: Option<&Type>, errors: &mut Errors) -> Vec<Input> {
+    let mut inputs: Vec<Input> = Vec::new();
     for input in &sig.inputs {
         let input = match input {
             FnArg::Receiver(this) => {
-                errors.push(
-                    this,
-                    "a tool is a free function",
-                    "take `Resource<T>` for what the host provides",
-                );
+                inputs.extend(receiver(this, owner, errors));
                 continue;
             }
             FnArg::Typed(input) => input,
         };
-        let ident = format_ident!("resource_{}", inputs.len());
-        let Some(read) = self::input(input, ident, errors) else { continue };
-        match &read {
-            Input::Context if inputs.iter().any(|input| matches!(input, Input::Context)) => {
-                errors.push(&input.ty, "there is a second context", "leave one of them");
-            }
-            Input::Argument(argument) => {
-                if names.contains(&argument.name) {
-                    let what = format!("two arguments are named `{}`", argument.name);
-                    errors.push(&input.pat, what, "rename one of them");
-                }
-                names.push(argument.name.clone());
-            }
-            _ => {}
+        let Some(read) = self::input(input, inputs.len(), errors) else { continue };
+        if read.is_argument() && inputs.iter().any(|known| known.is_argument() && known.name == read.name) {
+            errors.push(&input.pat, format!("two arguments are named `{}`", read.name), "rename one of them");
         }
         inputs.push(read);
     }
-    let count = inputs.iter().filter(|input| matches!(input, Input::Whole(_))).count();
-    if count > 1 || (count == 1 && !names.is_empty()) {
+    let wholes = inputs.iter().filter(|input| input.is_whole).count();
+    let what = "`#[args]` takes all arguments, so there can be no others";
+    let help = "put the others into the struct, or the struct's fields into the signature";
+    if wholes > 1 {
         let is_whole = |input: &&FnArg| matches!(input, FnArg::Typed(input) if has(&input.attrs, "args"));
         for whole in sig.inputs.iter().filter(is_whole) {
-            let help = "put the others into the struct, or the struct's fields into the signature";
-            errors.push(whole, "`#[args]` takes all arguments, so there can be no others", help);
+            errors.push(whole, what, help);
+        }
+    } else if wholes == 1 {
+        for input in inputs.iter_mut().filter(|input| !input.is_whole) {
+            let at = input.ident.to_token_stream();
+            input.fault = Some((at, errors.message(what, help)));
         }
     }
     inputs
 }
 
-fn input(input: &PatType, ident: syn::Ident, errors: &mut Errors) -> Option<Input> {
+/// The `&self` of a method: the host provides it.
+fn receiver(this: &Receiver, owner: Option<&Type>, errors: &mut Errors) -> Option<Input> {
+    let Some(owner) = owner else {
+        let help = "put `#[tools]` on the `impl` block, or take `Resource<T>` for what the host provides";
+        return errors.none(this, "a tool is a free function", help);
+    };
+    if this.reference.is_none() || this.mutability.is_some() {
+        return errors.none(this, "calls share it", "write `&self`, and put what changes behind a lock");
+    }
+    Some(Input {
+        ident: format_ident!("self"),
+        name: String::new(),
+        description: String::new(),
+        shape: Shape::of_receiver(owner),
+        options: Options::default(),
+        is_whole: false,
+        fault: None,
+        superfluous: None,
+    })
+}
+
+fn input(input: &PatType, index: usize, errors: &mut Errors) -> Option<Input> {
     let ty = peeled(&input.ty);
-    let is_cfg = |attr: &&Attribute| attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr");
-    if let Some(cfg) = input.attrs.iter().find(is_cfg) {
+    if let Some(cfg) = input.attrs.iter().find(|attr| changes_by_build(attr)) {
         errors.push(cfg, "a tool's arguments are the same in every build", "put the `cfg` on the function");
     }
     if mentions(ty, "impl") {
         return errors.none(ty, "`impl Trait` has no schema", "name a type");
     }
-    let read = if has(&input.attrs, "context") {
-        Input::Context
-    } else if let Some(resource) = inside(ty, "Resource") {
-        Input::Resource(Need { ident, ty: resource.clone(), required: true })
-    } else if let Some(resource) = inside(ty, "Option").and_then(|ty| inside(ty, "Resource")) {
-        Input::Resource(Need { ident, ty: resource.clone(), required: false })
-    } else if is_context(ty, errors)? {
-        Input::Context
-    } else if has(&input.attrs, "args") {
-        Input::Whole(Shape::of(ty))
-    } else {
-        return argument(input, errors).map(|argument| Input::Argument(Box::new(argument)));
-    };
-    if let Some(attr) = input.attrs.iter().find(|attr| attr.path().is_ident("arg")) {
-        errors.push(attr, "`#[arg]` is for arguments, and this is none", "remove it");
+    if mentions(ty, "Self") {
+        return errors.none(ty, "a parameter cannot be named by `Self`", "write the type's name");
     }
-    Some(read)
+    let name = match &*input.pat {
+        Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => Some(&pat.ident),
+        _ => None,
+    };
+    let ident = name.cloned().unwrap_or_else(|| {
+        let pattern = &input.pat;
+        format_ident!("nameless_{index}", span = pattern.span())
+    });
+    let owns = check_type(&ident, ty, errors);
+    let docs = Docs::of(&input.attrs);
+    let options = Options::of(&input.attrs, errors);
+    let is_whole = has(&input.attrs, "args");
+    if let Some(computed) = docs.computed().filter(|_| !is_whole) {
+        errors.push(computed, "the doc comment of an argument has to be written out", "write `/// …`");
+    }
+    let description = docs.text().filter(|_| !is_whole).unwrap_or_default();
+    let fault = match name {
+        None => {
+            let help = "write `name: Type` and take it apart in the body";
+            Some((input.pat.to_token_stream(), errors.message("an argument needs a name", help)))
+        }
+        Some(name) if description.is_empty() && !is_whole => {
+            let what = format!("the argument `{name}` has no doc comment");
+            let help = "say in `/// …` above it what the model is to give";
+            Some((name.to_token_stream(), errors.message(what, help)))
+        }
+        Some(_) => None,
+    };
+    let mut undescribed = input.attrs.iter().filter(|_| description.is_empty());
+    let superfluous = undescribed.find(|attr| attr.path().is_ident("arg")).map(|attr| {
+        (attr.to_token_stream(), errors.message("`#[arg]` is for arguments, and this is none", "remove it"))
+    });
+    let name = options.rename.as_ref().map_or_else(|| ident.unraw().to_string(), syn::LitStr::value);
+    let shape = if is_whole { Shape::of_whole(ty) } else { Shape::of(ty) };
+    owns.then_some(Input { ident, name, description, shape, options, is_whole, fault, superfluous })
+}
+
+/// Whether an attribute of a parameter takes the parameter, or what is said of it, away in some builds.
+fn changes_by_build(attr: &Attribute) -> bool {
+    let ours = |name: &str| attr.path().is_ident("cfg_attr") && mentions(&attr.meta, name);
+    attr.path().is_ident("cfg") || ["cfg", "arg", "args", "doc"].into_iter().any(ours)
 }
 
 fn has(attrs: &[Attribute], name: &str) -> bool {
     attrs.iter().any(|attr| attr.path().is_ident(name))
-}
-
-/// Whether a parameter is the request; `None` where it tries to be.
-fn is_context(ty: &Type, errors: &mut Errors) -> Option<bool> {
-    let named = |ty: &Type, name: &str| matches!(peeled(ty), Type::Path(TypePath { path, .. }) if ends_in(path, name).is_some());
-    match ty {
-        Type::Reference(reference) if named(&reference.elem, "ToolContext") => {
-            if let Some(token) = &reference.mutability {
-                return errors.none(token, "the context is shared", "write `&ToolContext`");
-            }
-            Some(true)
-        }
-        Type::Reference(reference) if named(&reference.elem, "Resource") => {
-            errors.none(ty, "a resource is taken as it is", "write `Resource<T>`; it can be used as a `&T`")
-        }
-        _ if named(ty, "ToolContext") => errors.none(ty, "the context is borrowed", "write `&ToolContext`"),
-        _ => Some(false),
-    }
-}
-
-fn argument(input: &PatType, errors: &mut Errors) -> Option<Argument> {
-    let ty = peeled(&input.ty);
-    let ident = match &*input.pat {
-        Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => pat.ident.clone(),
-        other => {
-            return errors.none(
-                other,
-                "an argument needs a name",
-                "write `name: Type` and take it apart in the body",
-            );
-        }
-    };
-    let owns = check_type(&ident, ty, errors);
-    let shape = Shape::of(ty);
-    let options = Options::of(&input.attrs, &shape, errors);
-    let name = options.rename.as_ref().map_or_else(|| ident.unraw().to_string(), syn::LitStr::value);
-    let docs = Docs::of(&input.attrs);
-    if let Some(computed) = docs.computed() {
-        errors.push(computed, "the doc comment of an argument has to be written out", "write `/// …`");
-    }
-    let description = docs.text().unwrap_or_else(|| {
-        let what = format!("the argument `{ident}` has no doc comment");
-        errors.push(&ident, what, "say in `/// …` above it what the model is to give");
-        String::new()
-    });
-    owns.then_some(Argument { ident, name, description, shape, options })
 }
 
 /// Whether what the type borrows can be held for the length of the call.
@@ -219,6 +219,11 @@ fn check_type(ident: &syn::Ident, ty: &Type, errors: &mut Errors) -> bool {
         if let Some(lifetime) = &reference.lifetime {
             errors.push(lifetime, format!("`{ident}` lives as long as the call"), "leave out the lifetime");
         }
+    }
+    if is_bytes(ty) {
+        let what = format!("a model would have to write `{ident}` as a list of numbers, one for each byte");
+        let help = "take a `String` with a text, a path or Base64; or a `Vec<u16>` where numbers are meant";
+        errors.push(ty, what, help);
     }
     let within = borrowed.map_or(ty, |reference| &reference.elem);
     let borrows = mentions(within, "&");
@@ -246,7 +251,7 @@ pub(crate) fn check(function: &ToolFn, errors: &mut Errors) {
     if !sig.generics.params.is_empty() {
         errors.push(
             &sig.generics,
-            "a tool has no generic parameters",
+            "a tool cannot be generic: it is called by its name, with JSON",
             "name the types, and leave lifetimes out",
         );
     }

@@ -1,6 +1,6 @@
 use registry_core::prelude::*;
 
-use crate::interpreter::Python;
+use crate::python::Python;
 
 /// Run a Python 3 program. Use it for computations on data. It has the standard library, an empty folder that is removed afterwards, no network, and some seconds. Returns what it prints.
 #[tool(
@@ -9,6 +9,8 @@ use crate::interpreter::Python;
     tags = ["code"],
     permission = Permission::User,
     effect = Effect::Write,
+    reads = nothing,
+    sends = nothing,
     max_concurrent = 4,
     timeout = minutes(2)
 )]

@@ -1,6 +1,6 @@
 use registry_core::prelude::*;
 
-use crate::interpreter::Shell;
+use crate::shell::Shell;
 
 /// Run shell commands. They have an empty folder that is removed afterwards, no network, none of this server's files, and some seconds. Returns what they print.
 #[tool(
@@ -9,6 +9,8 @@ use crate::interpreter::Shell;
     tags = ["code"],
     permission = Permission::Admin,
     effect = Effect::Write,
+    reads = nothing,
+    sends = nothing,
     max_concurrent = 4,
     timeout = minutes(2)
 )]

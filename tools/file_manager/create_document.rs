@@ -9,7 +9,10 @@ use crate::file_folder::FileFolder;
     tags = ["files"],
     permission = Permission::User,
     effect = Effect::Write,
-    daily_limit = 100
+    reads = nothing,
+    sends = nothing,
+    daily_limit = 100,
+    example = "Write a file notes/milk.md with the words: buy milk" => {"path": "notes/milk.md", "content": "buy milk"}
 )]
 async fn create_document(
     folder: Resource<FileFolder>,

@@ -8,7 +8,10 @@ use crate::file_folder::FileFolder;
     version = "1.0.0",
     tags = ["files"],
     permission = Permission::User,
-    effect = Effect::Destructive
+    effect = Effect::Destructive,
+    reads = nothing,
+    sends = nothing,
+    example = "Delete the file notes/milk.md." => {"path": "notes/milk.md"}
 )]
 async fn delete_file(
     folder: Resource<FileFolder>,

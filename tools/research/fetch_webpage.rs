@@ -18,7 +18,15 @@ struct WebPage {
 /// Fetch a web page. Use it to read a page whose address you know. Returns its text as Markdown; JSON and plain text as they are.
 ///
 /// Only public addresses are fetched; what else may be is up to the host that provides the [`PublicHttpClient`].
-#[tool(title = "Fetch a web page", version = "1.0.0", tags = ["web"], timeout = secs(25))]
+#[tool(
+    title = "Fetch a web page",
+    version = "1.0.0",
+    tags = ["web"],
+    reads = untrusted,
+    sends = outside,
+    timeout = secs(25),
+    example = "What does the page https://example.org/news say?" => {"url": "https://example.org/news"}
+)]
 async fn fetch_webpage(
     ctx: &ToolContext,
     http: Resource<PublicHttpClient>,

@@ -11,6 +11,9 @@ use toolrack_stores::schedule::{NewJob, Schedule};
     tags = ["schedule"],
     permission = Permission::Admin,
     effect = Effect::Write,
+    reads = nothing,
+    // The call that is scheduled may.
+    sends = outside,
     timeout = secs(10)
 )]
 async fn add_job(

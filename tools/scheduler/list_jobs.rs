@@ -7,7 +7,10 @@ use toolrack_stores::schedule::Schedule;
     version = "1.0.0",
     tags = ["schedule"],
     permission = Permission::Admin,
-    timeout = secs(10)
+    reads = private,
+    sends = nothing,
+    timeout = secs(10),
+    example = "Which calls are scheduled?" => {}
 )]
 async fn list_jobs(ctx: &ToolContext, schedule: Resource<Schedule>) -> Result<Vec<Value>, ToolError> {
     let jobs = schedule.list(ctx).await?.into_iter().map(|job| {

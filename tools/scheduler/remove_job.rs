@@ -8,6 +8,8 @@ use toolrack_stores::schedule::Schedule;
     tags = ["schedule"],
     permission = Permission::Admin,
     effect = Effect::Write,
+    reads = nothing,
+    sends = nothing,
     timeout = secs(10)
 )]
 async fn remove_job(

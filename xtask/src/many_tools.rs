@@ -206,7 +206,7 @@ fn worked_since(started: Instant, before: Option<Duration>) -> Duration {
 }
 
 /// Where Cargo builds.
-fn target_folder(root: &Path) -> PathBuf {
+pub(crate) fn target_folder(root: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 

@@ -88,10 +88,10 @@ fn content(name: &str) -> String {
 
 use registry_core::prelude::*;
 
-/// Says what {name} does: the model chooses it by this sentence.
+/// TODO: say what it does, when to use it and what it returns. The model chooses the tool by this.
 #[tool]
 async fn {name}(
-    /// What to work on.
+    /// TODO: say what the model is to give.
     text: String,
 ) -> Result<String, ToolError> {{
     Ok(format!("{name} was given: {{text}}"))

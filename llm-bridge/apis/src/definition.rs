@@ -56,6 +56,8 @@ pub struct Hints {
     pub destructive: bool,
     /// A second call with the same arguments changes nothing more.
     pub idempotent: bool,
+    /// It sends what it is given to somebody else.
+    pub open_world: bool,
 }
 
 /// Something of a tool's schema that its definition does not express.

@@ -130,12 +130,15 @@ pub enum TurnEvent {
         /// What the API that made it wants back with all of the text.
         seal: Option<Seal>,
     },
-    /// What a tool of the server says to the user: a paragraph of the answer that the model has not written.
+    /// What a tool of the server says or shows to the user: a paragraph of the answer that the model has not written, or a piece of one.
     Message {
         /// The call's id.
         id: String,
         /// The text, with the line ends that part it from what stands before.
         text: String,
+        /// The part of the result that the text stands for, for programs that show it otherwise: its `type`, such as `image` or `table`, and
+        /// what belongs to that.
+        part: Option<Value>,
     },
     /// Something about a tool of the server.
     Tool(ToolStatus),
@@ -187,7 +190,7 @@ impl TurnEvent {
         match self {
             Self::Tool(status) => Some(status.details()),
             Self::Notice(text) => Some(json!({"type": "notice", "message": text})),
-            Self::Message { id, .. } => Some(json!({"type": "message", "id": id})),
+            Self::Message { id, part, .. } => Some(message(id, part.as_ref(), None)),
             _ => None,
         }
     }
@@ -196,10 +199,19 @@ impl TurnEvent {
     pub(crate) fn details_of_whole(&self) -> Option<Value> {
         match self {
             Self::Tool(ToolStatus::Begun { .. } | ToolStatus::Delta { .. }) => None,
-            Self::Message { id, text } => Some(json!({"type": "message", "id": id, "text": text})),
+            Self::Message { id, text, part } => Some(message(id, part.as_ref(), Some(text))),
             _ => self.details(),
         }
     }
+}
+
+fn message(id: &str, part: Option<&Value>, text: Option<&str>) -> Value {
+    let mut message = json!({"type": "message", "id": id});
+    if let Some(fields) = message.as_object_mut() {
+        fields.extend(text.map(|text| ("text".to_owned(), text.into())));
+        fields.extend(part.map(|part| ("part".to_owned(), part.clone())));
+    }
+    message
 }
 
 /// A call of one of the client's tools.
@@ -267,9 +279,31 @@ pub enum ToolStatus {
         approval: Option<String>,
         /// For how many seconds from now that can be answered.
         approval_seconds: Option<u64>,
+        /// What the call would do with what its turn has read, where it waits because of that: a sentence.
+        reason: Option<String>,
+        /// The question that the call waits for the answer to: `id`, `message`, `schema`, `seconds`, `waits`.
+        question: Option<Box<AskedQuestion>>,
     },
     /// The tool has finished.
     Finished(Box<FinishedTool>),
+}
+
+/// A question of a tool to the user.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct AskedQuestion {
+    /// Names it.
+    pub id: String,
+    /// What is asked.
+    pub message: String,
+    /// The form of the answer, a JSON Schema.
+    pub schema: Value,
+    /// The question with its choices or fields, in words.
+    #[serde(skip)]
+    pub text: String,
+    /// For how many seconds from now it can be answered.
+    pub seconds: u64,
+    /// Whether the call waits for the answer; otherwise it has to be made again.
+    pub waits: bool,
 }
 
 /// The outcome of a call of a server tool.
@@ -293,6 +327,8 @@ pub struct FinishedTool {
     pub duration_ms: u64,
     /// The approval that the call waits for.
     pub approval: Option<String>,
+    /// The question that the call waits for the answer to.
+    pub question: Option<String>,
     /// When the same call may be made again (UTC, RFC 3339).
     pub retry_at: Option<String>,
 }
@@ -334,15 +370,21 @@ impl ToolStatus {
             Self::Started { id, name, arguments, dialect } => json!({
                 "type": "call_started", "id": id, "name": name, "arguments": arguments, "dialect": dialect,
             }),
-            Self::Progress { id, name, message, progress, approval, approval_seconds } => json!({
-                "type": "call_status", "id": id, "name": name, "message": message, "progress": progress,
-                "approval": approval, "approval_seconds": approval_seconds,
-            }),
+            Self::Progress { id, name, message, progress, approval, approval_seconds, reason, question } => {
+                let mut details = json!({
+                    "type": "call_status", "id": id, "name": name, "message": message, "progress": progress,
+                    "approval": approval, "approval_seconds": approval_seconds, "question": question,
+                });
+                if let (Some(reason), Some(details)) = (reason, details.as_object_mut()) {
+                    details.insert("reason".to_owned(), reason.as_str().into());
+                }
+                details
+            }
             Self::Finished(tool) => json!({
                 "type": "call_finished", "id": tool.id, "name": tool.name, "success": tool.success,
                 "result": tool.result, "error": tool.error, "message": tool.message,
                 "side_effects": tool.side_effects, "duration_ms": tool.duration_ms, "approval": tool.approval,
-                "retry_at": tool.retry_at,
+                "question": tool.question, "retry_at": tool.retry_at,
             }),
         }
     }

@@ -36,6 +36,11 @@ pub struct Extension {
     /// expires, otherwise not at all; the answer then says that the call has to be made again.
     #[serde(deserialize_with = "whole_number_or_null", skip_serializing_if = "Option::is_none")]
     pub approval_wait_seconds: Option<u64>,
+    /// How long a call may wait for the user's answer to a question of its tool, in seconds, for clients that show questions. By
+    /// default not at all: the turn ends with the question, and the next message may answer it. Tools that cannot be run again from their
+    /// start wait as for an approval.
+    #[serde(deserialize_with = "whole_number_or_null", skip_serializing_if = "Option::is_none")]
+    pub question_wait_seconds: Option<u64>,
     /// Whether a call is reported while the model writes it. By default it is reported once it is complete.
     #[schemars(description = "Whether a call is reported while the model writes it. Requires `stream`.")]
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -97,7 +97,9 @@ mod wire;
 
 pub use call_ids::CallIds;
 pub use definition::{Definer, Definitions, Hints, LeftOut, Loss, Subject, snapshot};
-pub use event::{CallPiece, ClientCall, FinishReason, FinishedTool, Piece, ToolStatus, TurnEvent, Usage};
+pub use event::{
+    AskedQuestion, CallPiece, ClientCall, FinishReason, FinishedTool, Piece, ToolStatus, TurnEvent, Usage,
+};
 pub use extension::Extension;
 pub use failure::{BadRequest, Failure, FailureKind, UpstreamDetails};
 pub use frame::{Frame, FrameDecoder, FrameTooLong, Framing};
@@ -111,7 +113,8 @@ pub use number::whole_number;
 pub use passing::{Passing, RawJson};
 pub use provider::{Provider, UnknownProvider};
 pub use request::{
-    ClientTool, Conversation, Effort, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolInput,
+    ClientTool, Conversation, EarlierAnswer, Effort, Request, ResponseFormat, Sampling, SeenAnswer, Thinking,
+    ToolChoice, ToolInput,
 };
 pub use results::move_media_behind_results;
 pub use schema::remove_nulls;

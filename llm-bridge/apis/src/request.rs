@@ -1,7 +1,8 @@
 //! The request of a client, whatever its API.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Extension, Message, Passing, RawJson};
@@ -44,12 +45,35 @@ pub struct Conversation {
     pub previous_response_id: Option<String>,
     /// The messages before those of the request, which stand behind its instructions.
     pub earlier: Vec<Message>,
+    /// Which of them are answers that are whole, in their order: the others are as a client has sent them.
+    pub answers: Vec<EarlierAnswer>,
+    /// The deferred tools that the conversation has found before, by their names.
+    pub found: Vec<String>,
     /// The input of a request that is to be kept with its answer.
     pub input: Option<RawJson>,
     /// The ids of kept items that the input refers to, and that have to be known before it is whole.
     pub missing_items: Vec<String>,
     /// Whether the first message has instructions for this request only, which are not kept.
     pub has_instructions: bool,
+}
+
+/// An answer of a conversation that the server keeps, with all that the turn has added.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EarlierAnswer {
+    /// Which of the messages.
+    pub messages: Range<usize>,
+    /// What its client has seen of it, if that is known.
+    pub seen: Option<SeenAnswer>,
+}
+
+/// What a client has seen of a conversation up to an answer, as hashes: what such a conversation is found by when a client sends all of it
+/// itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenAnswer {
+    /// Of the conversation up to the answer.
+    pub conversation: String,
+    /// What the conversation had read is kept under these.
+    pub read: Vec<String>,
 }
 
 /// A tool that the client defines and runs.

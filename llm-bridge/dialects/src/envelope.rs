@@ -28,8 +28,19 @@ pub(super) fn envelope(text: &str, style: JsonStyle) -> Option<Envelope> {
     if let Ok(members) = serde_json::from_str::<Members<'_>>(text) {
         return pick(members, style, false);
     }
-    let fixed = repair::value(text)?;
-    pick(serde_json::from_str(&fixed).ok()?, style, true)
+    if let Some(fixed) = repair::value(text) {
+        return pick(serde_json::from_str(&fixed).ok()?, style, true);
+    }
+    let fixed = repair::value(&without_value(text, style)?)?;
+    let call = pick(serde_json::from_str(&fixed).ok()?, style, true)?;
+    Some(Envelope { has_arguments: false, ..call })
+}
+
+/// An object whose last member is one for arguments that has no value, as models write it for tools that take none, with an empty one.
+fn without_value(text: &str, style: JsonStyle) -> Option<String> {
+    let before = text.trim_end().strip_suffix('}')?.trim_end().strip_suffix(':')?;
+    let (_, key) = before.trim_end().strip_suffix('"')?.rsplit_once('"')?;
+    style.arguments.contains(&key).then(|| format!("{before}: {{}}}}"))
 }
 
 /// Whether the text is an object with two members of one name.

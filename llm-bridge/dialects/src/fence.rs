@@ -4,6 +4,7 @@ use super::{
     body::{Body, Cx, Is, Ready, Step, Unfinished, cut, is},
     candidate::Candidate,
     delimiters::{Delimiters, Found},
+    offered::Offered,
     table::{DelimiterKind, Dialect, Form},
 };
 
@@ -93,7 +94,7 @@ impl Fence {
         self.dialect
     }
 
-    fn next(&self, rest: &str, eof: bool) -> Next {
+    fn next(&self, rest: &str, eof: bool, offered: &Offered) -> Next {
         let delimiters = Delimiters::get();
         let wanted = |row: &Dialect| self.only.is_none_or(|only| only == row.name);
         let found = if self.marked { delimiters.at(rest) } else { Found::Nothing };
@@ -127,7 +128,15 @@ impl Fence {
                 }
             }
             Found::Partial if !eof => Next::More,
-            Found::Partial | Found::Nothing => Next::Other,
+            Found::Partial | Found::Nothing if !self.named => Next::Other,
+            Found::Partial | Found::Nothing => match offered.named_by(rest, eof) {
+                Ok(Some(name)) if cut(rest, name.len()..rest.len()).starts_with('(') => {
+                    let rows = delimiters.bare().iter().copied().filter(|row| wanted(row));
+                    Next::Call(Box::new(Candidate::bare(rows, false)))
+                }
+                Ok(_) => Next::Other,
+                Err(()) => Next::More,
+            },
         }
     }
 }
@@ -187,7 +196,7 @@ impl Body for Fence {
                 let closed = ticks >= self.ticks && !self.ready.is_empty();
                 return if closed { Step::Done(at + ticks) } else { Step::Reject(at) };
             }
-            match self.next(rest, eof) {
+            match self.next(rest, eof, cx.offered) {
                 Next::Call(inner) => self.inner = Some(inner),
                 Next::More => return Step::More,
                 Next::Other => return Step::Reject(at),

@@ -99,6 +99,11 @@ impl HeaderStyle {
         }
     }
 
+    /// What stands before the tool's name in the header of a call, where that is more than an ordinary word.
+    pub(super) fn opening(&self) -> Option<String> {
+        (!self.namespace.is_empty()).then(|| format!("{}{}", self.address, self.namespace))
+    }
+
     /// The header of a call to this tool.
     pub(super) fn write(&self, name: &str) -> Option<String> {
         let fits = !name.contains(|char: char| char.is_whitespace() || matches!(char, '<' | '>' | '|'));

@@ -37,7 +37,9 @@
 //! - After an explicit delimiter: every body that can be parsed, whether or not its tool was offered.
 //! - Without a delimiter (bare JSON, a code fence with JSON, a list of Python calls, a name with its arguments): only at
 //!   the start of a line that ends with it, only if the name is an offered tool, and only if an object has no members but
-//!   those of a call. A name alone is none of a tool that needs arguments.
+//!   those of a call. A name alone is none of a tool that needs arguments. With [`Offered::any`] any name is offered.
+//! - The name of an offered tool between the delimiters of a call, without arguments; at the end of the text, where a
+//!   server may have taken the end out, only of a tool that has none.
 //! - Not the definition of a tool: the schema of its arguments is not taken for arguments.
 //! - A tag line: only if nothing stands before it on its line, not even white space, and it matches its tool's
 //!   expression.
@@ -46,7 +48,7 @@
 //!   that is cut off in an argument.
 //! - In tags, a value goes up to its end. Where that is missing, an argument that the tool has ends it, the end of the
 //!   call, or the next call. Calls and arguments that are opened and closed in a value belong to it, and so does an
-//!   end of a value that another one follows.
+//!   end of a value that another one follows. A value that quotes whole calls and is cut off after them is no argument.
 //! - An array of calls. If any of its elements is not a call, all of it is text, after a delimiter as well.
 //! - Text between the arguments of a call in tags stays in its source, and the call is `repaired`. Text after its last
 //!   argument is text if no end of the call follows. With text before the first argument it is no call.

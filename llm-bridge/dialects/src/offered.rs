@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use super::byte_set::ByteSet;
 
+/// A longer word is no name where the names are unknown.
+const MAX_NAME: usize = 64;
+
 /// The tools offered in one turn: wire name, JSON schema, text tag. Built once a turn and shared.
 #[derive(Debug, Default)]
 pub struct Offered {
@@ -106,13 +109,20 @@ impl Offered {
         !name.is_empty() && (self.any || self.tools.contains_key(name))
     }
 
-    /// The name without the namespace before it, where only so it is that of an offered tool.
+    /// The name without white space around it or the namespace before it, where only so it is that of a tool.
     pub(super) fn resolve(&self, name: String) -> String {
-        if self.any || self.tools.contains_key(&name) {
+        if self.tools.contains_key(&name) {
             return name;
         }
-        let bare = name.split_once('.').map(|(_, bare)| bare).filter(|bare| self.tools.contains_key(*bare));
-        bare.map(str::to_owned).unwrap_or(name)
+        let trimmed = name.trim();
+        let name = if trimmed.len() < name.len() { trimmed.to_owned() } else { name };
+        if self.tools.contains_key(&name) {
+            return name;
+        }
+        // Where the names are unknown, only one that is written twice is that of no tool.
+        let is_tool = |space: &str, bare: &str| self.tools.contains_key(bare) || self.any && space == bare;
+        let bare = name.split_once('.').filter(|(space, bare)| is_tool(space, bare));
+        bare.map(|(_, bare)| bare.to_owned()).unwrap_or(name)
     }
 
     /// The offered tool whose name the text begins with, up to something else; an error while more text decides.
@@ -121,15 +131,15 @@ impl Offered {
         let end = text.find(|char| !part(char)).unwrap_or(text.len());
         let Some(name) = text.get(..end).filter(|name| !name.is_empty()) else { return Ok(None) };
         if end == text.len() && !eof {
-            let open = self.tools.keys().any(|tool| tool.starts_with(name));
+            let open = self.any && end <= MAX_NAME || self.tools.keys().any(|tool| tool.starts_with(name));
             return if open { Err(()) } else { Ok(None) };
         }
-        Ok(self.tools.contains_key(name).then_some(name))
+        Ok(self.contains(name).then_some(name))
     }
 
     /// Whether a tool's name begins with this byte.
     pub(super) fn begins(&self, byte: u8) -> bool {
-        self.begins.contains(byte)
+        self.begins.contains(byte) || self.any && (byte.is_ascii_alphabetic() || byte == b'_')
     }
 
     /// Whether nothing at all was offered.
@@ -140,6 +150,19 @@ impl Offered {
     /// Whether the names are known.
     pub(super) fn is_named(&self) -> bool {
         !self.any
+    }
+
+    /// Whether the tool has arguments that have to be there.
+    pub(super) fn requires(&self, name: &str) -> bool {
+        let required = self.schema(name).and_then(|schema| schema.get("required")?.as_array());
+        required.is_some_and(|names| !names.is_empty())
+    }
+
+    /// Whether the tool is known to have no arguments.
+    pub(super) fn takes_none(&self, name: &str) -> bool {
+        let properties =
+            |schema: &Value| schema.get("properties").and_then(Value::as_object).map(|all| all.is_empty());
+        self.schema(name).is_some_and(|schema| properties(schema).unwrap_or(schema.get("type").is_some()))
     }
 
     /// The schema of a tool's arguments.

@@ -55,8 +55,8 @@ pub struct ParseOptions {
     /// written. smg reads so, and SGLang did. Values are not handed on before they are whole.
     pub decode_entities: bool,
     /// A value in tags whose type neither the schema nor the markup states is JSON, where it can be read so: a
-    /// number, a literal, an array or an object, in Python's notation as well. By default it is text. dynamo and smg
-    /// read so, vLLM in the dialects of Muse and MiniMax M3.
+    /// number, a literal, an array or an object, in Python's notation as well. By default it is text, but for
+    /// rows whose values are guessed. dynamo and smg read so in every dialect.
     pub guess_types: bool,
     /// A call that names an argument twice is text. By default the last one counts. SGLang reads so in the dialect
     /// of MiniCPM5, dynamo in that of DeepSeek V4.1. No call is begun before its end is read.

@@ -42,6 +42,8 @@ pub struct Dialect {
     pub noise: &'static [&'static str],
     /// Tokens that mean nothing to the reader where an answer ends with them.
     pub stops: &'static [&'static str],
+    /// Lines that mean nothing to the reader where an answer begins with them.
+    pub(super) starts: &'static [&'static str],
     /// The closing delimiter is read, and not written.
     pub(super) open_ended: bool,
     /// Delimiters and calls are written on lines of their own.
@@ -68,6 +70,7 @@ impl Dialect {
             thinking: &[],
             noise: &[],
             stops: &[],
+            starts: &[],
             open_ended: false,
             lines: false,
             suffixed: false,
@@ -103,6 +106,12 @@ impl Dialect {
     /// The row with these tokens at the end of an answer.
     pub const fn stops(mut self, stops: &'static [&'static str]) -> Self {
         self.stops = stops;
+        self
+    }
+
+    /// The row with these lines at the beginning of an answer.
+    pub(super) const fn starts(mut self, starts: &'static [&'static str]) -> Self {
+        self.starts = starts;
         self
     }
 

@@ -158,7 +158,7 @@ impl Types {
                 out.push_str(short);
                 return false;
             }
-            if let Some(fixed) = repair::value(short) {
+            if let Some(fixed) = unescaped(short).or_else(|| repair::value(short)) {
                 out.push_str(&fixed);
                 return true;
             }
@@ -192,6 +192,12 @@ impl Types {
         let whole = !number.contains(['.', 'e', 'E']);
         self.0 & NUMBER != 0 || self.0 & INTEGER != 0 && (whole || number.ends_with(".0"))
     }
+}
+
+/// The JSON that is written as it would stand in a string, with its quotes escaped.
+fn unescaped(text: &str) -> Option<String> {
+    let escaped = text.contains("\\\"").then(|| format!("\"{text}\""))?;
+    serde_json::from_str::<String>(&escaped).ok().filter(|text| repair::is_json(text))
 }
 
 fn is_number(text: &str) -> bool {
@@ -261,7 +267,7 @@ fn bit(name: &str) -> u8 {
     match name {
         "string" | "str" | "text" => STRING,
         "number" | "float" | "double" => NUMBER,
-        "integer" | "int" => INTEGER,
+        "integer" | "int" | "uint" => INTEGER,
         "boolean" | "bool" => BOOLEAN,
         "null" => NULL,
         "array" | "list" => ARRAY,

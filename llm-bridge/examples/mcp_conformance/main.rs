@@ -32,8 +32,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:0".to_owned());
     let registry = tools::registry()?;
     let context = registry.context(Caller::new("conformance", Permission::User));
-    let visitor = Visitor { registry, context };
-    let tools = McpServer::for_one(CancellationToken::new(), TaskTracker::new(), visitor)?;
+    let visitor = Visitor { registry, context, session: None };
+    let tools = McpServer::for_one(CancellationToken::new(), TaskTracker::new(), visitor);
     // States of this fixture's own tools; it is no secret that is worth keeping.
     let codec = Arc::new(RequestStateCodec::try_new(b"a key of thirty-two bytes or more".to_vec())?);
     let config = StreamableHttpServerConfig::default().with_allowed_origins([

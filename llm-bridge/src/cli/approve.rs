@@ -36,17 +36,19 @@ pub(super) async fn ask(
     } else if std::io::stdin().is_terminal() {
         tell(question(&approval.tool, &approval.arguments));
         let left = approval.time_left(Timestamp::now());
-        tell(format_args!("This call cannot be undone. Run it? [y/N] ({} s to answer)", left.as_secs()));
+        let why = approval.reason.as_deref().map_or("This call cannot be undone.".to_owned(), one_line);
+        tell(format_args!("{why} Run it? [y/N] ({} s to answer)", left.as_secs()));
         let Ok(line) = tokio::time::timeout(left, input.next_line()).await else {
             tell("No answer in time: the tool is not called.");
             return Ok(());
         };
         matches!(line.ok().flatten().unwrap_or_default().trim(), "y" | "Y" | "yes")
     } else {
-        tell(one_line(&format!("{} cannot be undone; {how}", approval.tool)));
+        let why = approval.reason.unwrap_or_else(|| format!("{} cannot be undone", approval.tool));
+        tell(one_line(&format!("{}; {how}", why.trim_end_matches('.'))));
         false
     };
-    let answer = ApprovalAnswer { approve, by: approval.user, reason: None };
+    let answer = ApprovalAnswer { approve, by: approval.user, reason: None, content: None };
     match registry.answer_approval(id, answer).await {
         // It was answered elsewhere, or has expired.
         Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(()),

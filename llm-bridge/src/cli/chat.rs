@@ -5,16 +5,19 @@ use std::{
     process::ExitCode,
 };
 
-use registry_core::{Caller, Registry};
-use toolrack_apis::{FinishedTool, Message, Request, Role, ToolStatus, TurnEvent};
+use registry_core::{Caller, PendingQuestion, Registry, guard::approval::Question};
+use serde::Deserialize;
+use serde_json::Value;
+use toolrack_apis::{Extension, FinishedTool, Message, Request, Role, ToolStatus, TurnEvent};
 
 use super::{
-    Settings,
+    Settings, answer,
     approve::{self, Input},
     caller::CallerArguments,
     chat_commands::{self, Reply},
     interrupts::{INTERRUPTED, Interrupts},
-    out::{print, tell},
+    out::{print, print_line, tell},
+    parts::{Output, drawn},
     terminal::one_line,
     usage_fault,
 };
@@ -24,6 +27,8 @@ use crate::turn::Backend;
 pub(super) struct Arguments {
     /// The question; without one, questions are read line by line from standard input
     question: Vec<String>,
+    #[command(flatten)]
+    output: Output,
     #[command(flatten)]
     pub(super) caller: CallerArguments,
 }
@@ -46,6 +51,7 @@ pub(super) async fn run(
         messages: Vec::new(),
         input: approve::input(),
         interrupts: Interrupts::new(),
+        output: arguments.output,
     };
     let end = if question.is_empty() { chat.read_questions().await } else { chat.ask(&question).await };
     // Running tools are audited before the program ends.
@@ -76,6 +82,7 @@ struct Chat<'s> {
     messages: Vec<Message>,
     input: Input,
     interrupts: Interrupts,
+    output: Output,
 }
 
 impl Chat<'_> {
@@ -133,16 +140,20 @@ impl Chat<'_> {
     async fn ask(&mut self, question: &str) -> Result<Asked, String> {
         let mut messages = self.messages.clone();
         messages.push(Message::text(Role::User, question));
-        let request = Request { messages: messages.clone(), stream: true, ..Request::default() };
+        let extension =
+            Extension { question_wait_seconds: Some(u64::from(u32::MAX)), ..Extension::default() };
+        let request = Request { messages: messages.clone(), stream: true, extension, ..Request::default() };
         let mut turn = self.backend.start(request, self.caller.clone()).map_err(|bad| bad.message)?;
         let mut answer = String::new();
+        // Whether something stands on the line of the cursor.
+        let mut is_line_open = false;
         let mut asked = Asked::Failed;
         loop {
             let event = tokio::select! {
                 event = turn.next() => event,
                 // Dropping the turn cancels its running calls.
                 () = self.interrupts.next() => {
-                    if !answer.is_empty() {
+                    if is_line_open {
                         print("\n")?;
                     }
                     return Ok(Asked::Stopped);
@@ -157,7 +168,16 @@ impl Chat<'_> {
                     if !print(&text)? {
                         return Ok(Asked::NobodyReads);
                     }
+                    is_line_open = !text.ends_with('\n');
                     answer.push_str(&text);
+                }
+                Some(TurnEvent::Message { part: Some(part), text, .. }) => {
+                    let is_piece = part.get("type").is_some_and(|kind| kind == "text");
+                    if is_line_open && !is_piece {
+                        print("\n")?;
+                    }
+                    is_line_open = is_piece;
+                    self.show(&part, &text).await?;
                 }
                 Some(TurnEvent::Finished { .. }) => {
                     asked = Asked::Answered;
@@ -174,19 +194,33 @@ impl Chat<'_> {
                         () = self.interrupts.next() => return Ok(Asked::Stopped),
                     }
                 }
+                Some(TurnEvent::Tool(ToolStatus::Progress { question: Some(asked), .. })) => {
+                    let asked = PendingQuestion {
+                        id: asked.id,
+                        question: Question { message: asked.message, schema: asked.schema },
+                        seconds: asked.seconds,
+                        waits: asked.waits,
+                    };
+                    let (registry, user) = (self.backend.registry(), &self.caller.user);
+                    tokio::select! {
+                        asked = answer::ask(registry, user, &asked, &mut self.input) => asked?,
+                        () = self.interrupts.next() => return Ok(Asked::Stopped),
+                    }
+                }
                 Some(event) => {
                     // Notes are on separate lines.
-                    if matches!(event, TurnEvent::Tool(ToolStatus::Started { .. }))
-                        && !answer.is_empty()
-                        && !answer.ends_with('\n')
-                    {
+                    let is_note = matches!(
+                        event,
+                        TurnEvent::Tool(ToolStatus::Started { .. } | ToolStatus::Finished(_))
+                    );
+                    if is_note && std::mem::take(&mut is_line_open) {
                         tell("");
                     }
                     note(&event);
                 }
             }
         }
-        if !answer.is_empty() {
+        if is_line_open || !answer.is_empty() {
             print("\n")?;
         }
         if asked == Asked::Answered {
@@ -195,6 +229,41 @@ impl Chat<'_> {
         }
         Ok(asked)
     }
+}
+
+impl Chat<'_> {
+    /// Shows a part of a result; `text` is what it is as Markdown.
+    async fn show(&self, part: &Value, text: &str) -> Result<(), String> {
+        let of = |key: &str| part.get(key).and_then(Value::as_str);
+        match of("type") {
+            // The next piece of a text.
+            Some("text") => print(text).map(drop),
+            Some("table") => match Shown::deserialize(part) {
+                Ok(Shown { columns, rows, total }) => print_line(drawn(&columns, &rows, total)).map(drop),
+                Err(_) => print_line(text).map(drop),
+            },
+            Some("markdown") => print_line(text.trim_start()).map(drop),
+            _ => {
+                let file = match of("id") {
+                    Some(id) => self.backend.result_file(&self.caller.user, id).await?,
+                    None => None,
+                };
+                match file {
+                    Some(file) => self.output.file(&file.name, &file.media_type, &file.bytes),
+                    None => tell(one_line(text.trim())),
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A table in a part.
+#[derive(Deserialize)]
+struct Shown {
+    columns: Vec<String>,
+    rows: Vec<Vec<Value>>,
+    total: usize,
 }
 
 /// The outcome of a call, followed by the lines of the tool's message to the user.

@@ -6,7 +6,7 @@ use clap::{
 };
 use registry_core::nearest;
 
-use super::Arguments;
+use super::{Arguments, call::flags};
 
 /// Options about the server that is started.
 const SERVER: [&str; 2] = ["listen", "api_key"];
@@ -19,26 +19,32 @@ const PLACES: [&str; 2] = ["config", "data_dir"];
 pub(super) fn parse() -> Arguments {
     let mut command = command();
     let suggesting = command.clone();
-    let parsed = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches: ArgMatches| {
+    let (own, of_tool) = flags::separate(std::env::args_os().collect(), &command);
+    let parsed = command.try_get_matches_from_mut(own).and_then(|matches: ArgMatches| {
         Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     });
-    parsed.unwrap_or_else(|error| suggest(error, &suggesting).exit())
+    let mut arguments = parsed.unwrap_or_else(|error| suggest(error, &suggesting).exit());
+    if let Some(super::Command::Call(call)) = &mut arguments.command {
+        call.flags = of_tool;
+    }
+    arguments
 }
 
 /// The whole command. Every command accepts every setting; its help shows those that matter for it.
-fn command() -> Command {
+pub(super) fn command() -> Command {
     let mut command = Arguments::command();
     command.build();
     arrange(&mut command, &[]);
     for sub in command.get_subcommands_mut() {
         let hidden: &[&[&str]] = match sub.get_name() {
             "parse" | "help" => &[&SERVER, &UPSTREAM, &PLACES],
-            "chat" | "call" | "mcp" | "documents" | "tools" => &[&SERVER],
+            "chat" | "call" | "try" | "mcp" | "documents" | "tools" => &[&SERVER],
             // The model is an argument.
             "doctor" => &[&SERVER, &["model", "data_dir"]],
             // `--model` is the agent's.
             "launch" => &[&["listen", "api_key", "upstream", "upstream_api_key"], &["data_dir"]],
-            "modules" | "mcp-servers" | "user" | "persona" | "key" | "audit" => &[&SERVER, &UPSTREAM],
+            "modules" | "mcp-servers" | "health" | "user" | "persona" | "key" | "audit" | "backup"
+            | "restore" | "trace" => &[&SERVER, &UPSTREAM],
             // Of a command that is not named here nothing is hidden.
             _ => &[],
         };

@@ -28,8 +28,9 @@ pub(super) async fn run(
     let (closing, calls) = (CancellationToken::new(), TaskTracker::new());
     tokio::spawn(serve::stop_on_signal(closing.clone()));
     let context = registry.context(caller);
-    let server = McpServer::for_one(closing.clone(), calls.clone(), Visitor { registry, context })?
-        .with_settings(settings, answered);
+    let visitor = Visitor { registry, context, session: None };
+    let server =
+        McpServer::for_one(closing.clone(), calls.clone(), visitor).with_settings(settings, answered);
     match server.serve_with_ct(transport::stdio(), closing.clone()).await {
         Ok(running) => drop(running.waiting().await),
         // A client may disconnect before it initializes.

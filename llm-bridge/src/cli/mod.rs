@@ -1,15 +1,23 @@
 //! The command line of a program with tools: `serve`, `chat`, `tools`, `call` and the rest.
 
 mod address;
+mod answer;
 mod approve;
 mod audit;
+mod backup;
 mod call;
 mod caller;
 mod chat;
 mod chat_commands;
+mod check;
+mod completion;
+#[cfg_attr(not(unix), path = "dev/unsupported.rs")]
+mod dev;
 mod doctor;
 mod documents;
+mod erase;
 mod extract;
+mod health;
 mod help;
 mod interrupts;
 mod launch;
@@ -18,6 +26,7 @@ mod mcp_servers;
 mod names;
 mod out;
 mod parse;
+mod parts;
 mod personas;
 mod program;
 mod reports;
@@ -29,13 +38,15 @@ mod tenant;
 mod terminal;
 mod tool_changes;
 mod tools;
+mod trace;
+mod trials;
 mod users;
 mod webhooks;
 
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand};
-use registry_core::{Caller, Origin, Permission, Resources, store::MemoryManifests};
+use registry_core::{Caller, Origin, Permission, Resources, resource_tables, store::MemoryManifests};
 use tokio_util::sync::CancellationToken;
 use toolrack_remote::mcp::McpServers;
 use tracing_subscriber::EnvFilter;
@@ -51,13 +62,31 @@ use crate::{
     recorded::{Change, recorded},
 };
 
-/// What a program brings to [`main`].
+/// What a program brings to [`main`] besides its tools and what functions with `#[resource]` provide: by default nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Host {
-    /// The program's own tables of the configuration file.
+    /// The tables of the configuration file that [`resources`](Self::resources) reads.
     pub tables: &'static [&'static str],
-    /// Creates the resources for the tools.
+    /// Creates resources for the tools that only the program itself can, such as what it shares with them.
     pub resources: fn(&Settings) -> Result<Resources, String>,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self { tables: &[], resources: |_| Ok(Resources::new()) }
+    }
+}
+
+impl Host {
+    /// The tables of the configuration file that are not the bridge's.
+    ///
+    /// # Errors
+    /// When a function with `#[resource]` reads one that is.
+    fn all_tables(&self) -> Result<Vec<&'static str>, String> {
+        let read = resource_tables();
+        settings::check_resource_tables(&read)?;
+        Ok(self.tables.iter().copied().chain(read.iter().map(|table| table.name)).collect())
+    }
 }
 
 #[derive(Debug, Parser)]
@@ -80,6 +109,8 @@ struct Arguments {
 enum Command {
     /// Serve the chat page and the OpenAI API; the default command
     Serve,
+    /// Build, serve, and build again when a source is saved; in the package of a program with tools
+    Dev(dev::Arguments),
     /// Chat in the terminal, or answer one question
     Chat(chat::Arguments),
     /// Start a coding agent (Claude Code, Codex, Gemini CLI, opencode, Qwen Code) that uses the running server
@@ -98,8 +129,12 @@ enum Command {
     },
     /// Call a tool and print its result
     Call(call::Arguments),
+    /// Ask the model the questions of tools' examples, and see which tools it calls; none runs
+    Try(trials::Arguments),
     /// Add, list, search and remove the documents that tools search
     Documents(InTenant<documents::DocumentsCommand>),
+    /// See whether a server runs, for health checks: the exit code is 0 or 1
+    Health(running::ServerArguments),
     /// List the modules of a running server, refresh their tools, accept changes
     #[command(args_conflicts_with_subcommands = true)]
     Modules {
@@ -126,6 +161,12 @@ enum Command {
     Mcp(mcp::Arguments),
     /// List, verify and export the audit log of all calls
     Audit(audit::Arguments),
+    /// Write all stored data into one file, also while servers run
+    Backup(backup::BackupArguments),
+    /// Put the data of a backup in place, while no server runs
+    Restore(backup::RestoreArguments),
+    /// Show a turn of a running server as a tree: requests to the model, calls, times
+    Trace(trace::Arguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -133,13 +174,14 @@ enum ToolsCommand {
     /// List the tools with their size in a prompt, and the reasons of those that are off; the default command
     List(tools::ListArguments),
     /// Check names, descriptions, schemas and the size of all tools in a prompt
-    Check(tools::CheckArguments),
+    Check(check::CheckArguments),
     #[command(flatten)]
     Change(tool_changes::ChangeCommand),
 }
 
 /// Runs the program. The tools are those that are compiled in.
 pub fn main(host: Host) -> ExitCode {
+    completion::complete(host);
     let arguments = help::parse();
     if let Err(message) = start_log(arguments.command.as_ref(), arguments.verbose) {
         return fail(&message);
@@ -159,7 +201,13 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     if let Some(Command::Parse(arguments)) = arguments.command {
         return parse::run(arguments);
     }
-    let settings = Settings::load(&arguments.flags, host.tables)?;
+    let tables = host.all_tables()?;
+    if let Some(Command::Dev(dev)) = arguments.command {
+        let flags = arguments.flags;
+        let serve = async |joined| serve(&Settings::load(&flags, &tables)?, host, Some(joined)).await;
+        return dev::run(dev, flags.clone(), host, serve).await;
+    }
+    let settings = Settings::load(&arguments.flags, &tables)?;
     let program = Program { settings: &settings, host };
     let settings = &settings;
     // Tools that ask the model are on only if there is one.
@@ -167,20 +215,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         settings.upstream().await?;
     }
     match arguments.command.unwrap_or(Command::Serve) {
-        Command::Serve => {
-            let mut stores = Stores::open(settings).await?;
-            let calls = CallMetrics::before(stores.audit)?;
-            stores.audit = calls.clone();
-            let registry = program.registry(Some(&stores)).await?;
-            calls.watch(&registry);
-            let modules = program.modules(&registry, Some(&stores))?;
-            let (shared, manifests) = (registry.clone(), Arc::clone(&stores.manifests));
-            mcp_servers::beside(settings, &shared, manifests, |servers| {
-                let metrics = Metrics::default().with_calls(calls).with_mcp_servers(servers.clone());
-                serve::run(settings, registry, stores, modules, metrics, servers)
-            })
-            .await
-        }
+        Command::Serve | Command::Dev(_) => serve(settings, host, None).await,
         Command::Chat(arguments) => {
             let named = arguments.caller.clone();
             let chat = async |opened: &Opened| {
@@ -193,12 +228,20 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             let named = arguments.caller.clone();
             let call = async |opened: &Opened| {
                 let caller = opened.caller(&named, settings).await?;
-                call::run(arguments, caller, opened.registry().clone()).await
+                call::run(arguments, caller, opened.registry().clone(), &help::command()).await
             };
             program.with_tools(named.tenant(), call).await
         }
+        Command::Try(arguments) => {
+            let named = arguments.caller.clone();
+            let tried = async |opened: &Opened| {
+                let caller = opened.caller(&named, settings).await?;
+                trials::run(arguments, caller, settings, opened.registry()).await
+            };
+            program.with_tools(named.tenant(), tried).await
+        }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
-            tools::check(&arguments, settings, &program.registry(None).await?)
+            check::check(&arguments, settings, &program.registry(None).await?)
         }
         Command::Tools { command: Some(ToolsCommand::List(arguments)), .. }
         | Command::Tools { list: arguments, command: None } => {
@@ -235,8 +278,9 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             mcp_servers::beside(settings, registry, opened.manifests(), serve).await
         }
         Command::Documents(arguments) => documents::run(arguments, settings).await,
-        Command::Doctor(arguments) => doctor::run(arguments, settings, host.tables).await,
+        Command::Doctor(arguments) => doctor::run(arguments, settings, &tables).await,
         Command::Launch(arguments) => launch::run(arguments, settings).await,
+        Command::Health(arguments) => health::run(&arguments, settings).await,
         Command::Modules { list, command } => {
             match command.unwrap_or(ModulesCommand::Remote(RemoteCommand::List(list))) {
                 ModulesCommand::Refresh(asked) => reports::refresh(&asked, settings).await,
@@ -250,7 +294,8 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             let change = command.change(&tenant);
             let run = async |stores: &Stores, place: &str| {
                 let owner = users::Owner { id: &settings.user.id, level: settings.caller().level, place };
-                users::users(command, &tenant, stores.store.as_ref(), &owner).await
+                let erase = async |user: &str| erase::user(settings, stores, &tenant, user).await;
+                users::users(command, &tenant, stores.store.as_ref(), &owner, erase).await
             };
             with_stores(settings, change, "users", run).await
         }
@@ -272,14 +317,38 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             with_stores(settings, change, "keys", run).await
         }
         Command::Audit(arguments) => {
+            if !Stores::are_there(settings) && arguments.expects_records(settings)? {
+                let place = Stores::place(settings)?;
+                return Err(format!("there are signed heads of the audit, and {place} is gone"));
+            }
             let run = async |stores: &Stores, place: &str| {
                 names::warn_of_tenant(stores.store.as_ref(), arguments.tenant()).await;
-                audit::run(arguments, stores.log.as_ref(), place).await
+                audit::run(arguments, stores.log.as_ref(), settings, place).await
             };
             with_stores(settings, None, "records", run).await
         }
+        Command::Backup(arguments) => backup::write(&arguments, settings).await,
+        Command::Restore(arguments) => backup::restore(&arguments, settings).await,
+        Command::Trace(arguments) => trace::run(arguments, settings).await,
         Command::Parse(arguments) => parse::run(arguments),
     }
+}
+
+/// Serves; where a supervisor has started this program, with what it shares.
+async fn serve(settings: &Settings, host: Host, joined: serve::Joined) -> Result<ExitCode, String> {
+    let program = Program { settings, host };
+    let mut stores = Stores::open(settings).await?;
+    let calls = CallMetrics::before(stores.audit)?;
+    stores.audit = calls.clone();
+    let registry = program.registry(Some(&stores)).await?;
+    calls.watch(&registry);
+    let modules = program.modules(&registry, Some(&stores))?;
+    let (shared, manifests) = (registry.clone(), Arc::clone(&stores.manifests));
+    mcp_servers::beside(settings, &shared, manifests, |servers| {
+        let metrics = Metrics::default().with_calls(calls).with_mcp_servers(servers.clone());
+        serve::run(settings, registry, stores, modules, metrics, servers, joined)
+    })
+    .await
 }
 
 /// Logs to standard error; standard output is for results.
@@ -287,6 +356,11 @@ fn start_log(command: Option<&Command>, verbose: bool) -> Result<(), String> {
     // The library's transports name addresses whole, secrets in them too; their failures are logged here without them.
     let level = match (verbose, command) {
         (true, _) => "debug,hyper=info,hyper_util=info,reqwest=info,rustls=info,html5ever=info",
+        // What the start says was said by the program before.
+        (false, Some(Command::Dev(_))) if dev::takes_over() => {
+            "info,registry_core=warn,llm_bridge::cli=error,rmcp=error,rmcp::transport=off"
+        }
+        (false, Some(Command::Dev(_))) => "info,rmcp=error,rmcp::transport=off",
         (false, None | Some(Command::Serve)) => "info,rmcp=error,rmcp::transport=off",
         // The chat prints the failure of a turn itself.
         (false, Some(Command::Chat(_))) => "warn,llm_bridge::turn=off,rmcp=error,rmcp::transport=off",

@@ -4,7 +4,22 @@ use std::collections::BTreeSet;
 
 use registry_core::{DEFAULT_TENANT, LOCAL_MODULE, Registry, ToolPattern, nearest, store::Store};
 
+use toolrack_apis::names::legal;
+
 use super::{Settings, out::tell};
+
+/// The registered name for a provider's form of it, such as `scheduler_add_job` for `scheduler.add_job`.
+pub(super) fn as_registered(registry: &Registry, name: String) -> String {
+    if registry.get(&name).is_some() {
+        return name;
+    }
+    let tools = registry.list_all(true);
+    let mut meant = tools.iter().map(|tool| tool.name()).filter(|tool| legal(tool) == name);
+    match (meant.next(), meant.next()) {
+        (Some(only), None) => only.to_owned(),
+        _ => name,
+    }
+}
 
 /// The names that are known.
 pub(super) struct Known {

@@ -26,13 +26,16 @@ impl Program<'_> {
     /// The registry; with stores, its calls are limited and audited there.
     pub(super) async fn registry(&self, stores: Option<&Stores>) -> Result<Registry, String> {
         let guard = &self.settings.guard;
-        let mut resources = (self.host.resources)(self.settings)?;
+        let resources = self.settings.provide((self.host.resources)(self.settings)?)?;
+        let resources = resources.with_compiled(&self.settings.configuration()).await;
+        let mut resources = resources.map_err(|errors| self.settings.describe_resource_errors(&errors))?;
         self.settings.refresh_documents().await;
         let in_memory = || Schedule::new(Arc::new(MemoryJobs::default()));
         resources.insert(Arc::new(stores.map_or_else(in_memory, |stores| stores.schedule.clone())));
         let mut builder = Registry::builder()
             .resources(resources)
             .approve_destructive(guard.approve_destructive)
+            .flow(self.settings.flow)
             .approval_timeout(Duration::from_secs(guard.approval_seconds))
             .concurrency(guard.concurrency())
             .audit_arguments(guard.audit_arguments)
@@ -44,6 +47,7 @@ impl Program<'_> {
             builder = builder
                 .usage(Arc::clone(&stores.usage))
                 .approvals(Arc::clone(&stores.approvals))
+                .state(Arc::clone(&stores.state))
                 .audit(Arc::clone(&stores.audit));
             if let Some(gate) = &self.settings.gate {
                 builder = builder.gate(Arc::new(gate.gate()?));

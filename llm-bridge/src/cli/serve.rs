@@ -1,6 +1,6 @@
 //! `toolrack serve`.
 
-use std::{io, net::SocketAddr, process::ExitCode, time::Duration};
+use std::{io, net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
 use registry_core::{Registry, store::Conversations};
 use tokio::net::TcpListener;
@@ -9,14 +9,17 @@ use toolrack_documents::Documents;
 use toolrack_http::webhook::Webhooks;
 use toolrack_remote::{mcp::McpServers, module::Modules};
 
-use super::{Settings, names::Known, out::count, store::Stores, webhooks};
-use crate::{listing, metrics::Metrics, server, turn::Backend, upstream::Upstream};
+use super::{Settings, audit::HeadSigner, names::Known, out::count, store::Stores, webhooks};
+use crate::{listing, metrics::Metrics, server, traces::Traces, turn::Backend, upstream::Upstream};
 
 /// How long to wait for the last records of stopped calls.
 const LAST_RECORDS: Duration = Duration::from_secs(5);
 
 /// How often conversations that have expired are deleted.
 const SWEEP: Duration = Duration::from_secs(3600);
+
+/// What the supervisor of `toolrack dev` shares with this program.
+pub(super) type Joined = Option<(server::Takeover, std::net::TcpListener)>;
 
 pub(super) async fn run(
     settings: &Settings,
@@ -25,6 +28,7 @@ pub(super) async fn run(
     modules: Modules,
     metrics: Metrics,
     mcp_servers: McpServers,
+    joined: Joined,
 ) -> Result<ExitCode, String> {
     registry.check();
     Known::new(settings, &registry)
@@ -32,10 +36,17 @@ pub(super) async fn run(
         .iter()
         .for_each(|reported| tracing::warn!("{reported}"));
     let endpoints = webhooks::endpoints(settings)?;
+    let signer = HeadSigner::open(settings, stores.log, Arc::clone(registry.audit()))?;
     let mut server_settings = settings.server_settings(stores.store);
+    server_settings.sign_in = settings.sign_in()?;
     server::check_address(&server_settings, settings.listen).await?;
-    let listener =
-        TcpListener::bind(settings.listen).await.map_err(|error| cannot_listen(settings.listen, &error))?;
+    let listener = match joined {
+        None => listen(settings.listen).await?,
+        Some((takeover, listener)) => {
+            server_settings.takeover = Some(takeover);
+            TcpListener::from_std(listener).map_err(|error| error.to_string())?
+        }
+    };
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let upstream = settings.upstream().await?;
     if upstream.is_demo() && settings.upstream.is_none() {
@@ -56,8 +67,11 @@ pub(super) async fn run(
     server_settings.modules = Some(modules.clone());
     server_settings.schedule = Some(stores.schedule);
     server_settings.metrics = metrics;
+    let traces = settings.traces.traces(|name| std::env::var(name).ok())?.map(Traces::start).transpose()?;
+    server_settings.traces.clone_from(&traces);
     server_settings.mcp_servers = Some(mcp_servers);
     server_settings.conversations = Some(stores.conversations.clone());
+    server_settings.chats = Some(stores.chats).filter(|_| stores.conversations.are_kept());
     if backend.registry().context(settings.caller()).resources().provides::<Documents>() {
         server_settings.documents = Some(settings.documents()?);
     }
@@ -70,7 +84,18 @@ pub(super) async fn run(
     tracing::info!("{}", ready(settings, backend.registry())?);
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
+    #[cfg(unix)]
+    if let Some(takeover) = &server_settings.takeover {
+        let (ended, stop) = (takeover.stop(), stop.clone());
+        tokio::spawn(async move {
+            ended.cancelled().await;
+            stop.cancel();
+        });
+    }
     tokio::spawn(stop.clone().run_until_cancelled_owned(delete_expired(stores.conversations)));
+    // Stopped behind the last record.
+    let signing = CancellationToken::new();
+    let signer = signer.map(|signer| tokio::spawn(signer.run(signing.clone())));
     let served = server::serve(listener, backend, server_settings, stop).await;
     if tokio::time::timeout(LAST_RECORDS, webhooks.close()).await.is_err() {
         tracing::error!("the store did not take the last dead letters in time");
@@ -79,7 +104,26 @@ pub(super) async fn run(
     if tokio::time::timeout(LAST_RECORDS, calls.finished()).await.is_err() {
         tracing::error!("the store did not take the last records of stopped calls in time");
     }
+    if let Some(traces) = traces
+        && tokio::time::timeout(LAST_RECORDS, traces.flush()).await.is_err()
+    {
+        tracing::warn!("the collector did not take the last spans in time");
+    }
+    signing.cancel();
+    if let Some(signer) = signer
+        && tokio::time::timeout(LAST_RECORDS, signer).await.is_err()
+    {
+        tracing::error!("the last heads of the audit were not signed in time");
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Listens on an address.
+///
+/// # Errors
+/// A text that says what to do.
+pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, String> {
+    TcpListener::bind(address).await.map_err(|error| cannot_listen(address, &error))
 }
 
 /// The summary at the start. Tools above the user's level are counted separately, because the page does not show them.

@@ -9,7 +9,8 @@ use registry_core::{
         limits::Usage,
     },
     store::{
-        Conversations, DeadLetters, ManifestCache, ManifestStore, MemoryManifests, Store, StoreErrorKind,
+        ChatStore, Conversations, DeadLetters, ManifestCache, ManifestStore, MemoryManifests, StateStore,
+        Store, StoreErrorKind,
     },
 };
 use toolrack_stores::{
@@ -24,8 +25,12 @@ const FILE: &str = "toolrack.db";
 /// The configured stores, behind the traits of their users.
 #[derive(Clone)]
 pub(super) struct Stores {
+    /// The database behind most of them.
+    pub(super) sql: Arc<SqlStore>,
     pub(super) store: Arc<dyn Store>,
     pub(super) conversations: Conversations,
+    pub(super) chats: Arc<dyn ChatStore>,
+    pub(super) state: Arc<dyn StateStore>,
     pub(super) usage: Arc<dyn Usage>,
     pub(super) approvals: Arc<dyn Approvals>,
     pub(super) audit: Arc<dyn AuditSink>,
@@ -45,7 +50,12 @@ impl Stores {
         })
     }
 
-    /// The place of the store, for messages.
+    /// The place of the store.
+    pub(super) fn place_of(settings: &Settings) -> Result<Place<'_>, String> {
+        place(settings)
+    }
+
+    /// The same, for messages.
     pub(super) fn place(settings: &Settings) -> Result<String, String> {
         place(settings).map(|place| place.to_string())
     }
@@ -64,6 +74,8 @@ impl Stores {
         Ok(Self {
             store: sql.clone(),
             conversations: Conversations::new(sql.clone(), settings.conversations.limits()),
+            chats: sql.clone(),
+            state: sql.clone(),
             usage,
             approvals: sql.clone(),
             audit: sql.clone(),
@@ -71,7 +83,8 @@ impl Stores {
             letters: sql.clone(),
             manifest_cache,
             manifests: sql.clone(),
-            schedule: Schedule::new(sql),
+            schedule: Schedule::new(sql.clone()),
+            sql,
         })
     }
 }

@@ -1,17 +1,14 @@
-//! `toolrack tools list` and `check`.
+//! `toolrack tools list`.
 
 use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::{Table, presets};
-use registry_core::{Caller, Permission, Query, Registry, Tool};
-use serde_json::Value;
+use registry_core::{Caller, Query, Registry, Tool, flow::Sends};
 use toolrack_apis::{Definer, Definitions, Provider};
 
 use super::{
-    Settings,
     caller::CallerArguments,
-    names::Known,
     out::{count, print_line, tell},
     terminal::one_line,
 };
@@ -141,8 +138,9 @@ fn total(rows: &[Row]) -> String {
     }
 }
 
-/// One line for each tool, and below the table the reasons of those that are off. The column FROM is left out if it does not fit.
+/// One line for each tool, and below the table the reasons of those that are off. The columns FROM, and READS and SENDS, are left out if they do not fit.
 fn table(rows: &[Row], width: usize) -> String {
+    let word = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     let cells = |row: &Row| {
         let version = row.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
         let ready = match (row.enabled, row.deferred) {
@@ -160,6 +158,8 @@ fn table(rows: &[Row], width: usize) -> String {
             row.effect.to_owned(),
             row.tokens.to_string(),
             ready.to_owned(),
+            word(&row.reads.to_string()),
+            word(if row.sends == Sends::Outside { Sends::Outside.as_str() } else { "" }),
             source,
         ]
         .map(|cell| one_line(&cell))
@@ -167,16 +167,16 @@ fn table(rows: &[Row], width: usize) -> String {
     let lines = |columns: usize| {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        table.set_header(["NAME", "LEVEL", "EFFECT", "TOKENS", "READY", "FROM"].into_iter().take(columns));
+        let header = ["NAME", "LEVEL", "EFFECT", "TOKENS", "READY", "READS", "SENDS", "FROM"];
+        table.set_header(header.into_iter().take(columns));
         table.add_rows(rows.iter().map(|row| cells(row).into_iter().take(columns)));
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));
         }
         table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<String>>()
     };
-    let whole = lines(6);
-    let fits = whole.iter().all(|line| line.chars().count() <= width);
-    let table = if fits { whole } else { lines(5) };
+    let fits = |table: &Vec<String>| table.iter().all(|line| line.chars().count() <= width);
+    let table = [8, 7].into_iter().map(lines).find(fits).unwrap_or_else(|| lines(5));
     let deprecated =
         rows.iter().filter_map(|row| Some((row, format!("deprecated: {}", row.deprecated.as_ref()?))));
     let off = rows.iter().filter_map(|row| Some((row, row.reason.clone()?)));
@@ -204,113 +204,9 @@ fn width() -> usize {
     columns.map_or(usize::MAX, usize::from)
 }
 
-#[derive(Debug, clap::Args)]
-pub(super) struct CheckArguments {
-    /// The limit of tokens for all definitions together
-    #[arg(long, default_value_t = 8000, value_name = "TOKENS")]
-    budget: usize,
-}
-
-/// Some providers refuse a longer description, in bytes.
-const MAX_DESCRIPTION: usize = 1024;
-
-pub(super) fn check(
-    arguments: &CheckArguments,
-    settings: &Settings,
-    registry: &Registry,
-) -> Result<ExitCode, String> {
-    let context = registry.context(Caller::new("check", Permission::Owner));
-    let mut rows = listing::rows(registry, &context, true);
-    rows.retain(|row| registry.get(&row.name).is_some());
-    let mut faults: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();
-    faults.extend(registry.faults().iter().map(ToString::to_string));
-    for tool in registry.list_all(true) {
-        faults.extend(tool.full_fault().map(|fault| format!("{} ({}): {fault}", tool.name(), tool.source())));
-    }
-    faults.extend(rows.iter().flat_map(faults_of));
-    let tokens: usize = rows.iter().filter(|row| !row.deferred).map(|row| row.tokens).sum();
-    if tokens > arguments.budget {
-        faults.push(format!(
-            "all definitions take about {tokens} tokens, which is over the budget of {}; shorten descriptions, defer tools or switch them off",
-            arguments.budget
-        ));
-    }
-    for fault in &faults {
-        print_line(fault)?;
-    }
-    for reported in Known::new(settings, registry).unknown_in(settings) {
-        tell(format_args!("warning: {reported}"));
-    }
-    let reported = rows.iter().filter(|row| row.enabled && !row.deferred).count();
-    if let Some(most) = Provider::OpenAi.max_tools().filter(|most| reported > *most) {
-        // Local servers have no such limit, so this is not an error.
-        tell(format_args!(
-            "warning: {reported} tools go with every request, of which the API of OpenAI takes {most}; defer tools or switch them off"
-        ));
-    }
-    let (tools, found) = (count(rows.len(), "tool"), count(faults.len(), "fault"));
-    print_line(format_args!("{tools}, {found}, about {tokens} tokens of {}", arguments.budget))?;
-    Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Many builds of llama.cpp refuse a `maxLength` from here on, because they unroll it in the grammar of the arguments.
-const LENGTH_REFUSED: u64 = 2000;
-
-/// Every `maxLength` in a schema, with its path.
-fn longest_texts(schema: &Value, place: &str) -> Vec<(String, u64)> {
-    let own = schema.get("maxLength").and_then(Value::as_u64).map(|length| (place.to_owned(), length));
-    let fields = schema.as_object().into_iter().flatten();
-    // The value of a keyword such as `default` is not a schema; one that looks like it is not worth distinguishing.
-    let inside = fields.flat_map(|(name, part)| {
-        let keyword = matches!(name.as_str(), "properties" | "items" | "anyOf" | "oneOf" | "allOf");
-        let place = match (keyword, place.is_empty()) {
-            (true, _) => place.to_owned(),
-            (false, true) => name.clone(),
-            (false, false) => format!("{place}.{name}"),
-        };
-        longest_texts(part, &place)
-    });
-    let items = schema.as_array().into_iter().flatten().flat_map(|part| longest_texts(part, place));
-    own.into_iter().chain(inside).chain(items).collect()
-}
-
-/// Faults that the compiler does not find.
-fn faults_of(row: &Row) -> Vec<String> {
-    let mut faults = Vec::new();
-    let mut fault = |what: String| faults.push(format!("{} ({}): {what}", row.name, row.source));
-    let own_name = row.name.rsplit('.').next().unwrap_or(&row.name);
-    let file = row.source.rsplit_once(':').map_or(row.source.as_str(), |(file, _)| file);
-    let stem = std::path::Path::new(file).file_stem().and_then(|stem| stem.to_str());
-    if file.ends_with(".rs") && stem != Some(own_name) {
-        fault(format!("the file should be named after its tool: {own_name}.rs"));
-    }
-    if row.name.len() > 64 {
-        fault(format!("the name has {} characters; providers take 64", row.name.len()));
-    }
-    if row.description.len() > MAX_DESCRIPTION {
-        let length = row.description.len();
-        fault(format!("the description has {length} bytes; providers take {MAX_DESCRIPTION}"));
-    }
-    let long = longest_texts(&row.parameters, "");
-    for (place, length) in long.into_iter().filter(|(_, length)| *length >= LENGTH_REFUSED) {
-        fault(format!(
-            "`{place}` has a `maxLength` of {length}; for {LENGTH_REFUSED} or more some llama.cpp servers refuse a request with \
-             all its tools: leave it out and check the length in the function"
-        ));
-    }
-    let properties = row.parameters.get("properties").and_then(Value::as_object);
-    for (name, property) in properties.into_iter().flatten() {
-        let described = property.get("description").and_then(Value::as_str);
-        if described.is_none_or(str::is_empty) {
-            fault(format!("the parameter `{name}` has no description"));
-        }
-    }
-    faults
-}
-
 #[cfg(test)]
 mod tests {
-    use registry_core::{Caller, ToolPolicy, ToolSpec};
+    use registry_core::{Caller, Permission, ToolPolicy, ToolSpec};
 
     use super::*;
 

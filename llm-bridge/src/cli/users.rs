@@ -63,6 +63,12 @@ pub(super) enum UserCommand {
         /// The user's id
         id: String,
     },
+    /// Erase all that is kept of a person: user, keys, conversations, uploaded documents, scheduled calls, what tools kept, and what is
+    /// personal in the audit. It cannot be undone
+    Erase {
+        /// The user's id
+        id: String,
+    },
     /// List the users
     List,
 }
@@ -99,6 +105,7 @@ impl UserCommand {
                 ("toolrack user persona", json!({"user": id, "personas": personas}))
             }
             Self::Remove { id } => ("toolrack user remove", json!({"user": id})),
+            Self::Erase { id } => ("toolrack user erase", json!({"user": id})),
             Self::List => return None,
         };
         Some(Change { command, tenant: tenant.to_owned(), arguments })
@@ -202,6 +209,7 @@ pub(super) async fn users(
     tenant: &str,
     store: &dyn Store,
     owner: &Owner<'_>,
+    erase: impl AsyncFnOnce(&str) -> Result<bool, String>,
 ) -> Result<ExitCode, String> {
     match command {
         UserCommand::Add { id, level, persona } => {
@@ -254,14 +262,17 @@ pub(super) async fn users(
             ));
         }
         UserCommand::Remove { id } => {
-            let RemovedUser { was_known, responses, transcripts } =
+            let RemovedUser { was_known, responses, transcripts, files, values, chats } =
                 store.remove_user(tenant, &id, SystemClock.now()).await?;
             let deleted = format!(
-                "deleted the user's conversations, which had {} and {}",
+                "deleted the user's {} and the conversations, which had {}, {} and {}, and {} that tools kept",
+                count(chats, "chat"),
                 count(responses, "response"),
-                count(transcripts, "transcript")
+                count(transcripts, "transcript"),
+                count(files, "file"),
+                count(values, "value")
             );
-            match (was_known, responses + transcripts) {
+            match (was_known, responses + transcripts + files + values + chats) {
                 (true, 0) => tell(format_args!("removed {id} and revoked the user's keys")),
                 (true, _) => tell(format_args!("removed {id}, revoked the user's keys, and {deleted}")),
                 // Such as the user of requests without a key, or one whom a key that delegates names.
@@ -271,6 +282,11 @@ pub(super) async fn users(
             let delegates = |key: &ApiKey| key.delegate && key.revoked_at.is_none();
             if store.keys(tenant).await?.iter().any(delegates) {
                 tell(format_args!("a server with a key that delegates can call for {id} as for any guest"));
+            }
+        }
+        UserCommand::Erase { id } => {
+            if !erase(&id).await? {
+                return Err(unknown(store, tenant, &id).await);
             }
         }
         UserCommand::List => {

@@ -1,28 +1,36 @@
 //! `tools/call`: one call down the registry's path.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use registry_core::{
-    Content, ErrorKind, Origin, Selection, ToolCall, ToolError, ToolOutcome, ToolResult, ToolSpec,
+    Content, ErrorKind, EventSink, Origin, PendingQuestion, Selection, ToolCall, ToolError, ToolEvent,
+    ToolOutcome, ToolResult, ToolSpec,
     guard::approval::Approval,
+    random_id,
+    trace::{Trace, TraceParent},
 };
 use rmcp::{
     ErrorData, RoleServer,
-    model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, MetaObject},
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, InputResponses, MetaObject,
+    },
     service::RequestContext,
 };
 use serde_json::{Map, Value};
-use tokio::task::JoinError;
+use tokio::{sync::mpsc, task::JoinError};
 use tokio_util::sync::CancellationToken;
 use toolrack_apis::names::WireNames;
 use toolrack_remote::mcp::{APPROVAL_PENDING, APPROVAL_WAIT};
 
 use super::{
     McpServer, Visitor,
-    approval::{self, Answered, PATIENCE, Way},
-    names, progress,
+    approval::{self, PATIENCE, Way},
+    flow, names, progress, question,
+    round_trip::{self, Answered},
 };
 
+/// How many questions of a call a client may be unable to show.
+const MAX_UNSHOWN: usize = 8;
 /// The error for the model when a person denies its call.
 const REFUSED: &str = "A person has refused this call";
 
@@ -35,59 +43,79 @@ pub(super) async fn run(
 ) -> Result<CallToolResponse, ErrorData> {
     let (state, answers) = (wanted.request_state.take(), wanted.input_responses.take());
     let way = Way::of(&request);
-    let mut call = Call::new(server, &visitor, wanted, &request).await;
-    if way != Way::Elsewhere {
-        call.scope = match approval::scope(&visitor, server, state.as_deref()).await {
-            Ok(scope) => Some(scope),
-            Err(error) => {
-                call.refuse(&error.message).await?;
-                return Err(error);
-            }
-        };
-    }
-    let answered = match state {
-        None => Answered::Not,
-        Some(state) => match approval::brought(server, &visitor, &state, answers.as_ref()).await {
-            Ok(answered) => answered,
-            Err(error) => {
-                call.refuse(&error.message).await?;
-                return Err(error);
-            }
-        },
+    let mut call = Call::new(server, &visitor, wanted, &request, way).await;
+    let brought = match state {
+        None => Ok((None, Answered::Go)),
+        Some(state) => brought(&visitor, &state, answers.as_ref()).await,
     };
+    let (asked, answered) = match brought {
+        Ok(brought) => brought,
+        Err(error) => {
+            call.refuse(&error.message).await?;
+            return Err(error);
+        }
+    };
+    let note = match (&answered, &asked) {
+        (Answered::Late, _) => Some("The answer came too late, so it is asked again."),
+        (Answered::Unfit(fault), Some(asked)) => {
+            let again = round_trip::input_required(asked, Some(fault));
+            return again.map(Into::into).map_err(|fault| ErrorData::internal_error(fault, None));
+        }
+        _ => None,
+    };
+    if way != Way::Elsewhere {
+        call.scope = Some(match asked {
+            Some(asked) => asked.scope,
+            None => random_id().map_err(|fault| ErrorData::internal_error(fault.to_string(), None))?,
+        });
+    }
     let mut outcome = match answered {
-        Answered::No => call.refuse(REFUSED).await?,
+        Answered::Denied => call.refuse(REFUSED).await?,
         _ => call.make(if way == Way::Elsewhere { patience(&request) } else { Duration::ZERO }).await?,
     };
-    if way != Way::Elsewhere
-        && answered != Answered::PutAway
-        && let Some(open) = open_approval(&visitor, &outcome).await
-    {
-        if way == Way::Result {
-            return Ok(approval::input_required(server, &visitor, &open)?.into());
+    match way {
+        Way::Result if answered != Answered::PutAway => {
+            for _ in 0..MAX_UNSHOWN {
+                let Some(open) = round_trip::open(&visitor, &outcome).await else { break };
+                match (round_trip::input_required(&open, note), &open.question) {
+                    (Ok(asking), _) => return Ok(asking.into()),
+                    (Err(fault), None) => return Err(ErrorData::internal_error(fault, None)),
+                    // The tool goes on without the answer, or asks something else.
+                    (Err(reason), Some(_)) => question::decline(&visitor, &open.id, Some(reason)).await,
+                }
+                outcome = call.make(Duration::ZERO).await?;
+            }
         }
-        outcome = match approval::ask(&visitor, &open, &request).await? {
-            Answered::Yes => call.make(Duration::ZERO).await?,
-            Answered::No => call.refuse(REFUSED).await?,
-            Answered::Not | Answered::PutAway => outcome,
-        };
+        Way::Request => {
+            let open = round_trip::open(&visitor, &outcome).await;
+            if let Some(open) = open.filter(|open| open.question.is_none()) {
+                outcome = match approval::ask(&visitor, &open, &request).await? {
+                    Answered::Denied => call.refuse(REFUSED).await?,
+                    Answered::PutAway => outcome,
+                    _ => call.make(Duration::ZERO).await?,
+                };
+            }
+        }
+        _ => {}
     }
     call.answer(outcome).map(Into::into)
+}
+
+/// The approval or question of a repeated call, and its answer.
+async fn brought(
+    visitor: &Visitor,
+    state: &str,
+    answers: Option<&InputResponses>,
+) -> Result<(Option<Approval>, Answered), ErrorData> {
+    let asked = round_trip::of_state(visitor, state).await?;
+    let answered = round_trip::answer(visitor, &asked, answers).await?;
+    Ok((Some(asked), answered))
 }
 
 /// How long a call waits for an approval from elsewhere: a client that repeats calls by itself sets the time.
 fn patience(request: &RequestContext<RoleServer>) -> Duration {
     let wanted = request.meta.0.0.get(APPROVAL_WAIT).and_then(Value::as_u64);
     wanted.map_or(PATIENCE, |wanted| Duration::from_millis(wanted).min(PATIENCE))
-}
-
-/// The approval that the call waits for.
-async fn open_approval(visitor: &Visitor, outcome: &ToolOutcome) -> Option<Approval> {
-    let id = outcome.result.as_ref().err()?.approval()?;
-    visitor.registry.approval(id).await.unwrap_or_else(|cause| {
-        tracing::error!(%cause, "store_failed");
-        None
-    })
 }
 
 /// A call that may run twice, before and after its approval.
@@ -100,6 +128,8 @@ struct Call<'r> {
     arguments: Value,
     /// The scope of the approval; the default if this client cannot ask its user.
     scope: Option<String>,
+    /// How the client's user can be asked.
+    way: Way,
 }
 
 impl<'r> Call<'r> {
@@ -108,6 +138,7 @@ impl<'r> Call<'r> {
         visitor: &'r Visitor,
         wanted: CallToolRequestParams,
         request: &'r RequestContext<RoleServer>,
+        way: Way,
     ) -> Self {
         let own_name = || names::own_name(&visitor.registry, server.settings, &wanted.name);
         let mut name = own_name();
@@ -119,7 +150,7 @@ impl<'r> Call<'r> {
         let name = name.unwrap_or_else(|| wanted.name.into_owned());
         let selection = visitor.registry.select(&visitor.context);
         let arguments = Value::Object(wanted.arguments.unwrap_or_default());
-        Self { server, visitor, request, selection, name, arguments, scope: None }
+        Self { server, visitor, request, selection, name, arguments, scope: None, way }
     }
 
     fn wanted(&self) -> ToolCall {
@@ -133,16 +164,49 @@ impl<'r> Call<'r> {
         let _cancel = cancellation.clone().drop_guard();
         let registry = self.visitor.registry.clone();
         let context = self.visitor.context.clone();
-        let mut context = context.with_approval_wait(approval_wait).with_cancellation(cancellation.clone());
+        let before = self.server.read.before(self.visitor, &self.request.meta.0.0);
+        let context = match place_of(&self.request.meta.0.0) {
+            Some(place) => {
+                let trace = context.trace().map_or_else(|| Trace::new(place, None), |trace| trace.at(place));
+                context.with_trace(trace)
+            }
+            None => context,
+        };
+        let mut context = context
+            .with_flow(before)
+            .with_approval_wait(approval_wait)
+            .with_cancellation(cancellation.clone());
         if let Some(scope) = &self.scope {
             context = context.with_approval_scope(scope.as_str());
         }
         let over = CancellationToken::new();
+        let mut sink: Option<EventSink> = None;
         let forwarding = self.request.meta.get_progress_token().map(|token| {
             let (events, heard) = progress::channel();
-            context = context.clone().with_events(events);
+            sink = Some(events);
             tokio::spawn(progress::forward(heard, self.request.peer.clone(), token, over.clone()))
         });
+        if self.way == Way::Result {
+            context = context.with_questions().with_question_wait(Duration::ZERO);
+        }
+        let asking = (self.way == Way::Request).then(|| {
+            let (asks, asked) = mpsc::unbounded_channel();
+            let progress = sink.take();
+            // A tool asks so many questions at most, so the channel is bounded.
+            sink = Some(Arc::new(move |event: ToolEvent| {
+                if let Some(question) = &event.question {
+                    let _ = asks.send(PendingQuestion::clone(question));
+                }
+                if let Some(progress) = &progress {
+                    progress(event);
+                }
+            }));
+            context = context.clone().with_questions().with_question_wait(question::PATIENCE);
+            tokio::spawn(question::ask_all(asked, self.visitor.clone(), self.request.peer.clone()))
+        });
+        if let Some(sink) = sink {
+            context = context.with_events(sink);
+        }
         // In a tracked task, so that the call is audited before the program ends.
         let mut running = self.server.calls.spawn(async move { registry.execute(&context, call).await });
         let outcome = tokio::select! {
@@ -152,12 +216,17 @@ impl<'r> Call<'r> {
                 running.await
             }
         };
-        // No notification may follow the result.
+        // No form and no notification may follow the result.
+        if let Some(asking) = asking {
+            asking.abort();
+        }
         over.cancel();
         if let Some(forwarding) = forwarding {
             drop(forwarding.await);
         }
-        outcome.map_err(|fault| unfinished(&fault))
+        let outcome = outcome.map_err(|fault| unfinished(&fault))?;
+        self.server.read.note(self.visitor, outcome.reads, &outcome.tool_name);
+        Ok(outcome)
     }
 
     /// Refuses the call before it runs. It is audited like any other.
@@ -175,7 +244,7 @@ impl<'r> Call<'r> {
 
     /// The outcome in the protocol's form. Errors that a model can act on are results; an unknown tool is an error.
     fn answer(&self, outcome: ToolOutcome) -> Result<CallToolResult, ErrorData> {
-        let reported = outcome.for_model();
+        let (reported, reads) = (outcome.for_model(), outcome.reads);
         let mut result = match outcome.result {
             Err(error) => {
                 let names = error.nearest().iter().chain([&outcome.tool_name]).map(String::as_str);
@@ -187,12 +256,15 @@ impl<'r> Call<'r> {
                 let mut answer = CallToolResult::error(vec![ContentBlock::text(message)]);
                 let pending = error.approval().map(|id| (APPROVAL_PENDING.to_owned(), id.into()));
                 answer.meta = pending.map(|pending| MetaObject(Map::from_iter([pending])));
+                flow::tell(reads, &mut answer.meta);
                 return Ok(answer);
             }
             Ok(result) => result,
         };
         if !result.success {
-            return Ok(CallToolResult::error(vec![ContentBlock::text(reported)]));
+            let mut answer = CallToolResult::error(vec![ContentBlock::text(reported)]);
+            flow::tell(reads, &mut answer.meta);
+            return Ok(answer);
         }
         let tool = self.selection.get(&outcome.tool_name);
         if tool.is_some_and(|tool| tool.is_search()) {
@@ -200,8 +272,14 @@ impl<'r> Call<'r> {
         }
         let mut answer = CallToolResult::success(blocks(&result));
         answer.structured_content = tool.and_then(|tool| structured(tool.spec(), &result));
+        flow::tell(reads, &mut answer.meta);
         Ok(answer)
     }
+}
+
+/// Where the client's request is in a trace, if its `_meta` says so.
+fn place_of(meta: &Map<String, Value>) -> Option<TraceParent> {
+    meta.get(TraceParent::HEADER)?.as_str()?.parse().ok()
 }
 
 fn unfinished(fault: &JoinError) -> ErrorData {
@@ -212,7 +290,7 @@ fn unfinished(fault: &JoinError) -> ErrorData {
 fn structured(spec: &ToolSpec, result: &ToolResult) -> Option<Value> {
     // Only a schema of an object is listed, and clients validate against it.
     let listed = spec.output_schema.get("type").and_then(Value::as_str) == Some("object");
-    listed.then(|| result.value.clone()).filter(Value::is_object)
+    if listed { result.structured() } else { None }
 }
 
 /// The value as text, for clients without structured content, and the tool's other content.
@@ -223,8 +301,11 @@ fn blocks(result: &ToolResult) -> Vec<ContentBlock> {
     text.into_iter().chain(result.content.iter().map(block)).collect()
 }
 
-/// A content block; as text if the protocol has none, such as for a document without a URI.
+/// A content block; as text if the protocol has none, such as for a table, or for a document without a URI.
 fn block(content: &Content) -> ContentBlock {
+    if matches!(content, Content::Table(_) | Content::Markdown { .. }) {
+        return ContentBlock::text(content.for_model());
+    }
     let block = serde_json::to_value(content).and_then(serde_json::from_value);
     block.unwrap_or_else(|fault| {
         tracing::warn!(%fault, "content_unknown");

@@ -5,9 +5,12 @@
 
 mod approval;
 mod call;
+mod flow;
 mod listing;
 mod names;
 mod progress;
+mod question;
+mod round_trip;
 mod settings;
 
 use std::{
@@ -24,10 +27,11 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, Extensions, Implementation, InitializeRequestParams,
-        InitializeResult, ListToolsResult, PaginatedRequestParams, RequestStateCodec, ServerCapabilities,
-        ServerConfig, SubscriptionFilter, Tool,
+        InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+        SubscriptionFilter, Tool,
     },
     service::{Peer, RequestContext, SubscriptionContext},
+    transport::streamable_http_server::SessionRestoreMarker,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -47,6 +51,8 @@ pub struct Visitor {
     pub registry: Registry,
     /// Who asks, and what is provided to the tools.
     pub context: ToolContext,
+    /// The session of the request, where there is one: its calls are one turn, as far as it is known what they have read.
+    pub session: Option<Arc<str>>,
 }
 
 /// Identifies the caller of a request from its transport's data.
@@ -62,33 +68,37 @@ pub struct McpServer {
     settings: McpSettings,
     /// Over when the sources of tools have answered once, or were waited for long enough.
     answered: Shared<BoxFuture<'static, ()>>,
-    /// Seals the state that a client returns with an approval.
-    codec: Arc<RequestStateCodec>,
     /// The running calls, also those of disconnected clients.
     calls: TaskTracker,
+    /// What sessions have read.
+    read: flow::SessionsRead,
     /// Receivers for subscriptions that are being acknowledged.
     early: Arc<Mutex<Vec<Receiver<RegistryEvent>>>>,
     /// Ends subscriptions.
     stopping: CancellationToken,
     closing: CancellationToken,
+    /// Whether clients may have a list from the server before.
+    succeeds: bool,
 }
 
 impl McpServer {
     /// A server that identifies the visitor of each request with `identify`; a request without one is refused. `closing` cancels running
     /// calls. They run in `calls`, so that a caller can wait for their audit records.
-    ///
-    /// # Errors
-    /// When the system's random numbers are not available.
     pub fn new(
         closing: CancellationToken,
         calls: TaskTracker,
         identify: impl Fn(&Extensions) -> Option<Visitor> + Send + Sync + 'static,
-    ) -> Result<Self, String> {
-        let codec = Arc::new(approval::codec()?);
+    ) -> Self {
         let (stopping, early) = (closing.clone(), Arc::default());
         let (settings, answered) = (McpSettings::default(), std::future::ready(()).boxed().shared());
         let identify = Arc::new(identify);
-        Ok(Self { identify, asking: None, settings, answered, codec, calls, early, stopping, closing })
+        let (succeeds, read) = (false, flow::SessionsRead::default());
+        Self { identify, asking: None, settings, answered, calls, read, early, stopping, closing, succeeds }
+    }
+
+    /// A server that takes over from another, if it `succeeds` one: its clients are told to list the tools again.
+    pub(crate) fn succeeding(self, succeeds: bool) -> Self {
+        Self { succeeds, ..self }
     }
 
     /// With these settings. `answered` is over when every source of tools has answered once, or has failed to; the first list waits for
@@ -113,12 +123,10 @@ impl McpServer {
     }
 
     /// A server with one visitor, as over standard input and output.
-    ///
-    /// # Errors
-    /// As in [`new`](Self::new).
-    pub fn for_one(closing: CancellationToken, calls: TaskTracker, visitor: Visitor) -> Result<Self, String> {
+    pub fn for_one(closing: CancellationToken, calls: TaskTracker, mut visitor: Visitor) -> Self {
+        visitor.session.get_or_insert_with(|| "".into());
         let one = visitor.clone();
-        Ok(Self::new(closing, calls, move |_| Some(one.clone()))?.asked_by(visitor))
+        Self::new(closing, calls, move |_| Some(one.clone())).asked_by(visitor)
     }
 
     /// The same server for one HTTP request, whose headers repeat arguments of the tool's schema and are checked before the request is
@@ -179,7 +187,9 @@ impl ServerHandler for McpServer {
         let visitor = self.visitor(&context.extensions)?;
         let answer = self.negotiate_initialize(&request)?;
         context.peer.set_peer_info(request);
-        tokio::spawn(tell_of_changes(visitor.registry.subscribe(), context.peer, self.closing.clone()));
+        let is_restored = context.extensions.get::<SessionRestoreMarker>().is_some();
+        let (changes, closing) = (visitor.registry.subscribe(), self.closing.clone());
+        tokio::spawn(tell_of_changes(changes, context.peer, is_restored, closing));
         Ok(answer)
     }
 
@@ -199,8 +209,9 @@ impl ServerHandler for McpServer {
         let early = self.early().pop().filter(|_| wanted);
         let is_late = early.is_none();
         let mut changes = early.unwrap_or_else(|| visitor.registry.subscribe());
-        // Without an early receiver, a change since the acknowledgement may have been missed.
-        if wanted && is_late && context.sink().notify_tool_list_changed().await.is_err() {
+        // Without an early receiver, a change since the acknowledgement may have been missed; and a client that comes from the server
+        // before has its list.
+        if wanted && (is_late || self.succeeds) && context.sink().notify_tool_list_changed().await.is_err() {
             return Ok(());
         }
         loop {
@@ -221,8 +232,13 @@ impl ServerHandler for McpServer {
 async fn tell_of_changes(
     mut changes: Receiver<RegistryEvent>,
     peer: Peer<RoleServer>,
+    is_restored: bool,
     closing: CancellationToken,
 ) {
+    // It has the list of the server before. The message waits in the session until the client listens.
+    if is_restored {
+        let _ = peer.notify_tool_list_changed().await;
+    }
     while !peer.is_transport_closed() {
         tokio::select! {
             more = settled(&mut changes) => {

@@ -10,18 +10,21 @@ use std::{
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::Next,
     response::Response,
 };
 
 use super::{
     ServerSettings,
-    api_error::ApiError,
+    api_error::{ApiError, CHALLENGE},
+    handover::Requests,
     identity::{Identities, IdentityError},
     key::SentKey,
     origins::AllowedOrigin,
+    page, protected_resource, session,
 };
+use crate::sign_in::TokenError;
 
 /// How requests authenticate.
 #[derive(Clone, Default, derive_more::Debug)]
@@ -93,9 +96,14 @@ pub(super) async fn check_origin(
     let headers = request.headers();
     if let Some(origin) = headers.get(header::ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
-        let page = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        let is_own = page.is_some() && page == host_of(headers);
-        if !is_own && !settings.access.allowed_origins.iter().any(|allowed| allowed.matches(origin)) {
+        let sender = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        let is_own = sender.is_some() && sender == host_of(headers);
+        // The frame that draws diagrams has no origin, and reads only what everybody may.
+        let is_frame = origin == "null" && page::is_file(request.method(), request.uri().path());
+        if !is_own
+            && !is_frame
+            && !settings.access.allowed_origins.iter().any(|allowed| allowed.matches(origin))
+        {
             let message = format!(
                 "pages of `{origin}` may not use this server; see `allowed_origins` in the configuration"
             );
@@ -112,7 +120,10 @@ pub(super) async fn check_host(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let key = SentKey::take(&mut request);
+    let mut key = SentKey::take(&mut request);
+    if let Some(sign_in) = identities.sign_in() {
+        key = key.or_session(|| session::sent(request.method(), request.headers(), sign_in.is_https()));
+    }
     let host = host_of(request.headers()).filter(|host| !identities.access().knows_host(host));
     if let Some(host) = host.map(str::to_owned)
         && !identities.accepts(&key).await?
@@ -133,9 +144,38 @@ pub(super) async fn check_key(
     next: Next,
 ) -> Result<Response, ApiError> {
     let key = request.extensions().get::<SentKey>().cloned().unwrap_or_default();
-    let identity = identities.of(&key, request.headers()).await?;
+    let identity = identities.of(&key, request.headers()).await.map_err(|error| {
+        let challenge = challenge(&identities, request.uri().path(), &error);
+        ApiError::from(error).challenge(challenge)
+    })?;
+    if let Some(requests) = request.extensions().get::<Arc<Requests>>() {
+        identities.shares.enter(&identity, requests)?;
+    }
     request.extensions_mut().insert(identity);
     Ok(next.run(request).await)
+}
+
+/// Says where to get a token, and what is wrong with the one that was sent: RFC 6750 and RFC 9728.
+fn challenge(identities: &Identities, path: &str, error: &IdentityError) -> Option<HeaderValue> {
+    let sign_in = identities.sign_in()?;
+    let mut challenge = CHALLENGE.to_owned();
+    match error {
+        IdentityError::NoKey => {}
+        IdentityError::Token(TokenError::Invalid(why)) => {
+            // Quotes would end the text.
+            challenge += &format!(
+                ", error=\"invalid_token\", error_description=\"{}\"",
+                why.replace(['"', '\\'], "'")
+            );
+        }
+        IdentityError::Token(TokenError::Scope) => challenge += ", error=\"insufficient_scope\"",
+        _ => return None,
+    }
+    if !sign_in.required_scopes().is_empty() {
+        challenge += &format!(", scope=\"{}\"", sign_in.required_scopes().join(" "));
+    }
+    challenge += &format!(", resource_metadata=\"{}\"", protected_resource::metadata_url(sign_in, path));
+    HeaderValue::try_from(challenge).ok()
 }
 
 impl From<IdentityError> for ApiError {
@@ -146,10 +186,31 @@ impl From<IdentityError> for ApiError {
                     "this server requires a valid key: send `Authorization: Bearer KEY` or `x-api-key: KEY`";
                 Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message)
             }
+            IdentityError::Token(TokenError::Invalid(why)) => {
+                Self::new(StatusCode::UNAUTHORIZED, "invalid_token", why)
+            }
+            IdentityError::Token(TokenError::Scope) => {
+                let message = "the token has not all scopes that this server needs; the header `WWW-Authenticate` names them";
+                Self::new(StatusCode::FORBIDDEN, "insufficient_scope", message)
+            }
+            IdentityError::Token(TokenError::NotAllowed(message)) => {
+                Self::new(StatusCode::FORBIDDEN, "sign_in_not_allowed", message)
+            }
+            IdentityError::Token(TokenError::Provider(cause)) => {
+                tracing::debug!(%cause, "token_not_checked");
+                let message =
+                    "the identity provider does not answer, so the token cannot be checked; try again";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "identity_provider_unavailable", message)
+                    .retry_after(10)
+            }
             IdentityError::Persona(message) => {
                 Self::new(StatusCode::FORBIDDEN, "persona_not_allowed", message).param("persona")
             }
             IdentityError::Store(cause) => cause.into(),
+            IdentityError::Audit(cause) => {
+                tracing::error!(cause, "user_not_added");
+                Self::internal("the audit cannot be written, so no user was added; see the server's log")
+            }
         }
     }
 }

@@ -26,7 +26,7 @@ use super::{
     fronts::{StaticFront, reply},
     public_url::PublicUrl,
 };
-use crate::turn::{Turn, approval_notice};
+use crate::turn::{Turn, approval_notice, question_notice};
 
 /// How long the status of a streamed answer waits for the model server's first word.
 const FIRST_WORD: Duration = Duration::from_secs(5);
@@ -130,13 +130,18 @@ impl Answering {
 
     /// A client that knows nothing of approvals shows this text while the call waits.
     fn waits(&self, event: &TurnEvent) -> Option<TurnEvent> {
-        let TurnEvent::Tool(ToolStatus::Progress { id, name, approval: Some(approval), .. }) = event else {
+        let TurnEvent::Tool(ToolStatus::Progress { id, name, approval, reason, question, .. }) = event else {
             return None;
         };
-        let base = self.base.as_ref().map(PublicUrl::to_string).unwrap_or_default();
+        let base = || self.base.as_ref().map(PublicUrl::to_string).unwrap_or_default();
+        let notice = match (approval, question) {
+            (Some(approval), _) => approval_notice(name, reason.as_deref(), &base(), approval),
+            (None, Some(question)) => question_notice(name, &base(), question),
+            (None, None) => return None,
+        };
         let before = if self.has_text { "\n\n" } else { "" };
-        let text = format!("{before}{}", approval_notice(name, &base, approval));
-        Some(TurnEvent::Message { id: id.clone(), text })
+        let text = format!("{before}{notice}");
+        Some(TurnEvent::Message { id: id.clone(), text, part: None })
     }
 
     /// Ends a stream that cannot go on.

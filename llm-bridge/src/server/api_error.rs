@@ -25,11 +25,19 @@ pub(super) struct ApiError {
     message: String,
     param: Option<&'static str>,
     retry_after_seconds: Option<u64>,
+    challenge: Option<HeaderValue>,
 }
 
 impl ApiError {
     pub(super) fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
-        Self { status, kind, message: message.into(), param: None, retry_after_seconds: None }
+        Self {
+            status,
+            kind,
+            message: message.into(),
+            param: None,
+            retry_after_seconds: None,
+            challenge: None,
+        }
     }
 
     /// A field or parameter of the request is wrong.
@@ -53,6 +61,11 @@ impl ApiError {
     /// The field or parameter at fault.
     pub(super) fn param(self, param: &'static str) -> Self {
         Self { param: Some(param), ..self }
+    }
+
+    /// What the header `WWW-Authenticate` says, in place of [`CHALLENGE`].
+    pub(super) fn challenge(self, challenge: Option<HeaderValue>) -> Self {
+        Self { challenge, ..self }
     }
 
     pub(super) fn retry_after(self, seconds: u64) -> Self {
@@ -129,8 +142,10 @@ impl IntoResponse for ApiError {
         if let Some(seconds) = self.retry_after_seconds {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if self.status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+        let is_unauthorized = self.status == StatusCode::UNAUTHORIZED;
+        let usual = is_unauthorized.then(|| HeaderValue::from_static(CHALLENGE));
+        if let Some(challenge) = self.challenge.clone().or(usual) {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }
         response.extensions_mut().insert(Arc::new(self.failure()));
         response

@@ -112,7 +112,7 @@ pub(super) async fn answer(
     let approval = identity.registry.approval(&id).await?;
     // Whether another user has it is not disclosed.
     approval.filter(|approval| may_answer(&identity, approval)).ok_or_else(unknown)?;
-    let answer = ApprovalAnswer { approve, by: identity.caller.user, reason };
+    let answer = ApprovalAnswer { approve, by: identity.caller.user, reason, content: None };
     match identity.registry.answer_approval(&id, answer).await {
         Ok(approval) => Ok(Json(Shown::from(&approval))),
         Err(AnswerError::Unknown) => Err(unknown()),

@@ -7,6 +7,7 @@ use axum::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use super::{MAX_BODY, api_error::ApiError};
 
@@ -25,7 +26,7 @@ impl Body for Value {
 /// A JSON object that was sent as such. serde alone would also read a struct from an array.
 pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: Body, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+impl<T: Body + Send + 'static, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
@@ -37,12 +38,59 @@ impl<T: Body, S: Send + Sync> FromRequest<S> for JsonBody<T> {
         let bytes = Bytes::from_request(request, state)
             .await
             .map_err(|fault| ApiError::new(fault.status(), KIND, not_read(&fault)).param("body"))?;
-        object(&bytes).map(Self)
+        decode(bytes.len(), move || object(&bytes)).await?.map(Self)
     }
+}
+
+/// A larger body is decoded beside the runtime, in bytes.
+const SMALL_BODY: usize = 256 * 1024;
+/// How many of those are decoded at once; each takes a multiple of its size in memory.
+static LARGE_BODIES: Semaphore = Semaphore::const_new(2);
+
+/// Decodes a request of this many bytes, a large one on a thread of its own.
+pub(super) async fn decode<T: Send + 'static>(
+    size: usize,
+    decode: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    if size <= SMALL_BODY {
+        return Ok(decode());
+    }
+    let failed = |_| ApiError::internal("the request could not be read; see the server's log");
+    let _permit =
+        LARGE_BODIES.acquire().await.map_err(|_| ApiError::internal("the server is being stopped"))?;
+    tokio::task::spawn_blocking(decode).await.map_err(failed)
+}
+
+/// How many values the JSON of a request may consist of: each takes up to a hundred times its two bytes in memory.
+const MAX_VALUES: usize = 500_000;
+
+/// The number of values in a JSON text, or of one that is not JSON some number.
+fn values_in(json: &[u8]) -> usize {
+    let (mut values, mut in_text, mut is_escaped) = (1_usize, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_text,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    values
+}
+
+/// Refuses a JSON text of very many values before they are made.
+pub(super) fn check_values(json: &[u8]) -> Result<(), ApiError> {
+    if json.len() <= MAX_VALUES || values_in(json) <= MAX_VALUES {
+        return Ok(());
+    }
+    let message = format!("the request has more than {MAX_VALUES} values; send less at once");
+    Err(ApiError::invalid("body", message))
 }
 
 /// Reads a JSON object.
 pub(super) fn object<T: Body>(bytes: &[u8]) -> Result<T, ApiError> {
+    check_values(bytes)?;
     let message = match serde_json::from_slice(bytes) {
         Ok(body @ Value::Object(_)) => match serde_json::from_value(body) {
             Ok(body) => return Ok(body),
@@ -80,5 +128,26 @@ pub(super) fn not_read(fault: &BytesRejection) -> String {
             format!("the request is larger than the limit of {} MiB", MAX_BODY >> 20)
         }
         _ => fault.body_text(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a7_the_values_of_a_body_are_counted_before_they_are_made() {
+        for (json, values) in [
+            ("{}", 2),
+            (r#"{"a": [1, 2, {"b": ","}]}"#, 6),
+            (r#"{"a": "\"[{,\\", "b": 1}"#, 3),
+            (r#""[[[[""#, 1),
+        ] {
+            assert_eq!(values_in(json.as_bytes()), values, "{json}");
+        }
+        let body = |item: &str| format!("{{\"a\":[{}]}}", [item].repeat(MAX_VALUES + 1).join(","));
+        assert!(object::<Value>(body("{}").as_bytes()).is_err());
+        // Texts may be as long as the body.
+        assert!(object::<Value>(format!("{{\"a\":\"{}\"}}", ",[".repeat(MAX_VALUES)).as_bytes()).is_ok());
     }
 }

@@ -6,7 +6,6 @@ use axum::{
     http::{HeaderMap, Method},
     response::Response,
 };
-use tokio::sync::Semaphore;
 use toolrack_apis::{
     BadRequest, Decoded, Framing, Provider, anthropic::AnthropicFront, gemini::GeminiFront,
     ollama::OllamaFront, openai::OpenAiFront, responses::ResponsesFront,
@@ -16,6 +15,7 @@ use super::{
     App,
     answering::{Answering, streamed, whole},
     api_error::ApiError,
+    body::{check_values, decode},
     conversations, counts,
     fronts::{StaticFront, is_at, read, reply},
     identity::Identity,
@@ -23,14 +23,10 @@ use super::{
     public_url::PublicUrl,
     routes::Routes,
 };
+use crate::traces;
 
 /// The header that switches the server's tools off for a request.
 pub(super) const TOOLS_HEADER: &str = "x-toolrack-tools";
-
-/// A larger body is decoded beside the runtime, in bytes.
-const SMALL_BODY: usize = 256 * 1024;
-/// How many of those are decoded at once; each takes a multiple of its size in memory.
-static LARGE_BODIES: Semaphore = Semaphore::const_new(2);
 
 /// An address of a chat API.
 pub(super) struct Endpoint {
@@ -155,7 +151,8 @@ async fn answer(
     let (base, headers) = (PublicUrl::of(app.public_url.as_ref(), &parts.headers), parts.headers.clone());
     let bad = |fault: BadRequest| reply(front.failure(&fault.into()));
     let (size, sent) = (body.len(), body.clone());
-    let mut decoded = match decode(size, move || front.decode(&parts, &body)).await? {
+    let read = move || check_values(&body).map(|()| front.decode(&parts, &body));
+    let mut decoded = match decode(size, read).await?? {
         Ok(decoded) => decoded,
         Err(fault) => return Ok(bad(fault)),
     };
@@ -186,29 +183,23 @@ async fn answer(
     };
     let stream = request.stream;
     let backend = app.backend.for_request(identity.registry.clone(), identity.standing());
+    let backend = backend.reached_at(base.as_ref().map(PublicUrl::to_string));
+    let trace = traces::of_request(app.traces.as_ref(), &headers);
+    let trace_id = app.traces.as_ref().and_then(|_| traces::id_of(trace.as_ref()));
+    let backend = backend.traced(trace);
     let turn = match backend.start(request, identity.caller) {
         Ok(turn) => turn,
         Err(fault) => return Ok(bad(fault)),
     };
     let answering = Answering::new(turn, encoder, base, keeping);
-    Ok(match stream {
+    let mut response = match stream {
         true => streamed(front, answering, app.closing).await,
         false => whole(front, answering, app.closing).await,
-    })
-}
-
-/// Decodes a request of this many bytes, a large one on a thread of its own.
-pub(super) async fn decode<T: Send + 'static>(
-    size: usize,
-    decode: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ApiError> {
-    if size <= SMALL_BODY {
-        return Ok(decode());
+    };
+    if let Some(id) = trace_id {
+        response.headers_mut().insert(traces::TRACE_HEADER, id);
     }
-    let failed = |_| ApiError::internal("the request could not be read; see the server's log");
-    let _permit =
-        LARGE_BODIES.acquire().await.map_err(|_| ApiError::internal("the server is being stopped"))?;
-    tokio::task::spawn_blocking(decode).await.map_err(failed)
+    Ok(response)
 }
 
 /// Whether a request is to have the server's tools: clients cannot say so in the bodies of their APIs.

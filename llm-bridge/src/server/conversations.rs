@@ -3,6 +3,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    ops::Range,
     sync::Arc,
 };
 
@@ -14,17 +15,17 @@ use registry_core::{
 };
 use serde_json::Value;
 use toolrack_apis::{
-    Decoded, Failure, FailureKind, Message, RawJson, Request,
-    responses::{Addition, KeptItems, KeptResponse, ResponsesFront, added_messages, response_of_item},
+    Decoded, EarlierAnswer, Failure, FailureKind, Message, RawJson, Request,
+    responses::{Addition, KeptItems, KeptResponse, ResponsesFront, read_addition, response_of_item},
 };
 
 use super::{
     api_error::ApiError,
-    chat::decode,
+    body::decode,
     fronts::{StaticFront, reply},
     identity::Identity,
 };
-use crate::turn::write_within;
+use crate::turn::{TurnAnswer, write_within};
 
 /// More than a kept response has beside its messages and itself, in bytes.
 const OTHER_BYTES: u64 = 2048;
@@ -85,9 +86,18 @@ pub(super) async fn begin(
         let texts =
             conversations.chain(&tenant, &user, id).await.map_err(|error| not_continued(id, error))?;
         let size = texts.iter().map(|text| text.len()).sum();
-        let read = move || texts.iter().map(|text| added_messages(text)).collect::<Result<Vec<_>, _>>();
-        let earlier = decode(size, read).await?.map_err(|error| not_read(&error))?;
-        request.conversation.earlier = earlier.into_iter().flatten().collect();
+        let read = move || texts.iter().map(|text| read_addition(text)).collect::<Result<Vec<_>, _>>();
+        let mut earlier = decode(size, read).await?.map_err(|error| not_read(&error))?;
+        let conversation = &mut request.conversation;
+        // Each has what was found before, too.
+        conversation.found =
+            earlier.last_mut().map(|last| std::mem::take(&mut last.found)).unwrap_or_default();
+        for added in earlier {
+            let begin = conversation.earlier.len();
+            let EarlierAnswer { messages: Range { start, end }, seen } = added.answer;
+            conversation.answers.push(EarlierAnswer { messages: begin + start..begin + end, seen });
+            conversation.earlier.extend(added.messages);
+        }
     }
     let conversations = conversations.filter(|conversations| conversations.are_kept());
     let keeping = conversations.zip(request.conversation.input.take());
@@ -192,7 +202,7 @@ pub(super) fn not_read(error: &serde_json::Error) -> Failure {
 
 impl Keeping {
     /// Keeps an answer of about this size in bytes. The answer stands, whether that works or not.
-    pub(super) async fn keep(self, given: Value, answer: Vec<Message>, size: usize) {
+    pub(super) async fn keep(self, given: Value, answer: TurnAnswer, size: usize) {
         // A user who was removed meanwhile has no conversations.
         if let Some(standing) = &self.standing
             && !matches!(standing.caller().await, Ok(Some(_)))
@@ -210,20 +220,23 @@ impl Keeping {
         }
     }
 
-    fn stored(self, given: &Value, answer: &[Message]) -> Result<StoredResponse, serde_json::Error> {
+    fn stored(self, given: &Value, answer: &TurnAnswer) -> Result<StoredResponse, serde_json::Error> {
         let text = |name: &str| given.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let Self { tenant, user, previous, input, conversations, .. } = self;
         let given_text = given.to_string();
         let beside = u64::try_from(given_text.len()).unwrap_or(u64::MAX).saturating_add(OTHER_BYTES);
         let max = conversations.limits().max_response_bytes.saturating_sub(beside);
-        let write = |answer: &[Message]| serde_json::to_string(&Addition { input: &input, answer });
+        let TurnAnswer { messages, found, seen } = answer;
+        let seen = seen.as_ref();
+        let write =
+            |answer: &[Message]| serde_json::to_string(&Addition { input: &input, answer, found, seen });
         Ok(StoredResponse {
             id: text("id"),
             tenant,
             user,
             previous,
             model: text("model"),
-            messages: write_within(max, answer, write)?.into(),
+            messages: write_within(max, messages, write)?.into(),
             given: given_text.into(),
             created_at: Timestamp::now(),
         })

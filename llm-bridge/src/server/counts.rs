@@ -11,7 +11,8 @@ use toolrack_apis::{CountTokens, anthropic::AnthropicFront};
 use super::{
     App,
     api_error::ApiError,
-    chat::{TOOLS_HEADER, decode, wants_tools},
+    body::{check_values, decode},
+    chat::{TOOLS_HEADER, wants_tools},
     fronts::{read, reply},
     identity::Identity,
     openapi::{JsonObject, Operation},
@@ -47,7 +48,9 @@ pub(super) async fn count(
 ) -> Result<Response, ApiError> {
     let (parts, body) = read(front, request).await?;
     let wants_tools = wants_tools(&parts.headers)?;
-    let decoded = decode(body.len(), move || front.decode_count(&parts, &body)).await?;
+    let size = body.len();
+    let read = move || check_values(&body).map(|()| front.decode_count(&parts, &body));
+    let decoded = decode(size, read).await??;
     let mut request = match decoded {
         Ok(request) => request,
         Err(fault) => return Ok(reply(front.failure(&fault.into()))),

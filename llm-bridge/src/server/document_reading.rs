@@ -38,11 +38,11 @@ pub(super) struct DocumentReading {
 impl DocumentReading {
     /// Looks for new documents at once, once a minute, and when one was added. A passage that is processed when `closing` is cancelled is
     /// processed again by the next server.
-    pub(super) async fn run(self, closing: CancellationToken) {
+    pub(super) async fn run(self, stopping: CancellationToken) {
         let Self { documents, work, added } = self;
         let work = &work;
         let read = |documents| async move { work.read(&documents).await };
-        closing.run_until_cancelled(read_on(&documents, &added, work.reported(), read)).await;
+        stopping.run_until_cancelled(read_on(&documents, &added, work.reported(), read)).await;
     }
 }
 

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use toolrack_documents::{Added, DocumentFilter, DocumentKind, Documents, StoredDocument, read};
+use toolrack_documents::{Added, DocumentFilter, DocumentKind, Documents, Quota, StoredDocument, read};
 
 use super::{
     App, ServerSettings,
@@ -31,14 +31,15 @@ use super::{
 };
 use crate::turn::Backend;
 use intake::{Intake, Read, Taken};
-use upload_path::{is_below, upload_path, uploads_of};
+pub(crate) use upload_path::uploads_of;
+use upload_path::{is_below, upload_path};
 
 /// The limit of listed documents.
 const LISTED: usize = 1000;
 /// The limit of documents of a user.
-const KEPT: usize = 2000;
-/// The limit of their size together, in bytes.
-const KEPT_BYTES: u64 = 1024 * 1024 * 1024;
+const KEPT: u64 = 2000;
+/// The limit of what is kept of them, in MiB.
+const KEPT_MEBIBYTES: u64 = 1024;
 
 /// Who may add documents over HTTP. Users list all and remove their own; admins remove any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -53,19 +54,56 @@ pub enum Upload {
     Off,
 }
 
+/// How much each user may add over HTTP. It holds for all that a user adds at once, on however many servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UploadLimits {
+    /// How many documents.
+    documents: u64,
+    /// How many MiB are kept of them: passages, words and vectors by which they are found, metadata; or the files, where they are larger.
+    mebibytes: u64,
+}
+
+impl Default for UploadLimits {
+    fn default() -> Self {
+        Self { documents: KEPT, mebibytes: KEPT_MEBIBYTES }
+    }
+}
+
+impl UploadLimits {
+    /// So many documents, of which so many MiB are kept; by default 2000 and 1024.
+    pub fn new(documents: Option<u64>, mebibytes: Option<u64>) -> Self {
+        let Self { documents: kept, mebibytes: size } = Self::default();
+        Self { documents: documents.unwrap_or(kept), mebibytes: mebibytes.unwrap_or(size) }
+    }
+
+    fn of(self, user: &str) -> Quota {
+        let bytes = self.mebibytes.saturating_mul(1 << 20);
+        Quota { folder: uploads_of(user), documents: self.documents, bytes }
+    }
+
+    fn exceeded(self) -> ApiError {
+        let message = format!(
+            "a user may add {} documents with {} MiB in all, index included; remove some, or have them added with `toolrack documents add`",
+            self.documents, self.mebibytes
+        );
+        ApiError::new(StatusCode::CONFLICT, "too_many_documents", message)
+    }
+}
+
 /// The documents as HTTP clients reach them.
 #[derive(Debug, Clone)]
 pub(super) struct DocumentAccess {
     documents: Option<Documents>,
     upload: Upload,
+    limits: UploadLimits,
     intake: Intake,
     /// Notified of each document that is added.
     added: Arc<Notify>,
 }
 
 impl DocumentAccess {
-    /// Starts the background tasks, which run until `closing` is cancelled.
-    pub(super) fn new(backend: &Backend, settings: &ServerSettings, closing: &CancellationToken) -> Self {
+    /// Starts the background tasks, which run until `stopping` is cancelled; another server, or the next start, goes on with them.
+    pub(super) fn new(backend: &Backend, settings: &ServerSettings, stopping: &CancellationToken) -> Self {
         let (documents, added) = (settings.documents.clone(), Arc::<Notify>::default());
         if let Some(documents) = documents.clone() {
             let extracting = settings.extracting.clone().filter(|model| model.missing().is_none());
@@ -73,11 +111,11 @@ impl DocumentAccess {
             for work in [Some(Work::Embed), extracting.map(Work::Extract)].into_iter().flatten() {
                 let reading =
                     DocumentReading { documents: documents.clone(), work, added: Arc::clone(&added) };
-                backend.spawn(reading.run(closing.clone()));
+                backend.spawn(reading.run(stopping.clone()));
             }
         }
         let upload = if documents.is_some() { settings.upload } else { Upload::Off };
-        Self { documents, upload, intake: Intake::default(), added }
+        Self { documents, upload, limits: settings.upload_limits, intake: Intake::default(), added }
     }
 
     /// The documents of the request's tenant.
@@ -256,13 +294,18 @@ pub(super) async fn add(
     let outcome = if is_there {
         Added::Unchanged
     } else {
-        check_room(&documents, user, &path, taken.size).await?;
+        let (limits, quota) = (access.limits, access.limits.of(user));
+        if !documents.has_room(&quota, &path, taken.size).await? {
+            return Err(limits.exceeded());
+        }
         let (intake, documents, reported) =
             (access.intake.clone(), documents.clone(), Arc::clone(&access.added));
         let adding = async move {
             let Taken { file, place: _place, .. } = taken;
             let Read { document, permit } = intake.read(file).await?;
-            let added = documents.add(document).await?;
+            // What it has become counts, and not how well it was packed.
+            let added =
+                documents.add_within(document, Some(&quota)).await?.ok_or_else(|| limits.exceeded())?;
             drop(permit);
             reported.notify_waiters();
             Ok::<_, ApiError>(added)
@@ -274,21 +317,6 @@ pub(super) async fn add(
     let passages = kept.into_iter().find(|document| document.path == path).map_or(0, |kept| kept.passages);
     tracing::info!(tenant = identity.registry.tenant(), user, path, ?outcome, "document_added");
     Ok(Json(AddedDocument { path, outcome, passages }))
-}
-
-/// Checks the user's limits. Concurrent uploads are not counted.
-async fn check_room(documents: &Documents, user: &str, path: &str, size: u64) -> Result<(), ApiError> {
-    let mut others = below(documents, Some(uploads_of(user))).await?;
-    others.retain(|document| document.path != path);
-    let bytes = others.iter().map(|document| document.bytes).fold(size, u64::saturating_add);
-    if others.len() < KEPT && bytes <= KEPT_BYTES {
-        return Ok(());
-    }
-    let message = format!(
-        "a user may add {KEPT} documents with {} MiB in all; remove some, or have them added with `toolrack documents add`",
-        KEPT_BYTES >> 20
-    );
-    Err(ApiError::new(StatusCode::CONFLICT, "too_many_documents", message))
 }
 
 /// The removed documents.

@@ -11,6 +11,7 @@ use axum::{
 use jiff::Timestamp;
 use registry_core::{
     ErrorKind, Origin, Registry, ToolCall, ToolContext, ToolError, ToolOutcome, ToolReply,
+    flow::{HasRead, Reads, TurnFlow},
     guard::approval::APPROVAL_TIMEOUT,
 };
 use schemars::JsonSchema;
@@ -18,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::task::JoinError;
 use toolrack_apis::whole_number;
-use toolrack_remote::module::{APPROVAL_WAIT_HEADER, HOPS_HEADER, Hops, MAX_HOPS};
+use toolrack_remote::module::{APPROVAL_WAIT_HEADER, HOPS_HEADER, Hops, MAX_HOPS, READS_HEADER};
 
 use super::{
     App,
@@ -27,7 +28,7 @@ use super::{
     identity::Identity,
     openapi::Operation,
 };
-use crate::identifier::check_identifier;
+use crate::{identifier::check_identifier, traces};
 
 /// The request.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -42,7 +43,7 @@ struct Wanted {
     /// The user of the call; needs a key that delegates.
     #[serde(default)]
     user_id: Option<String>,
-    /// How long to wait for human approval, in seconds.
+    /// How long to wait for human approval, or for the answer to a question of the tool, in seconds.
     #[serde(default, deserialize_with = "whole_number")]
     approval_wait_seconds: u64,
 }
@@ -94,6 +95,15 @@ fn approval_wait(wanted: &Wanted, headers: &HeaderMap) -> Duration {
     wait.min(APPROVAL_TIMEOUT)
 }
 
+/// What a client or another server says was read before the call. By itself a call is no part of a turn. A word that is not known says that
+/// something was read.
+fn read_before(headers: &HeaderMap) -> Option<TurnFlow> {
+    let said = headers.get(READS_HEADER)?.to_str().ok().and_then(|said| said.parse().ok());
+    let mut read = HasRead::default();
+    read.note(said.unwrap_or(Reads::BOTH), "the caller's turn");
+    Some(TurnFlow::after(read))
+}
+
 /// Adds the hops for tools of modules.
 fn with_hops(context: ToolContext, hops: Hops) -> ToolContext {
     let resources = context.resources().clone().with(hops);
@@ -110,9 +120,10 @@ pub(super) fn call_operation(id: &str, summary: &str) -> Operation {
         .details("The status is the reason when the call did not run. With 200 it ran, and `success` says whether it succeeded.")
         .header(HOPS_HEADER, "How many servers the call has passed.")
         .header(APPROVAL_WAIT_HEADER, "How long to wait for human approval, in milliseconds.")
+        .header(READS_HEADER, "What was read before the call: `private`, `untrusted` or both with a comma. The answer says in the same header what its result holds.")
         .reads::<Wanted>()
         .answers::<ToolReply>(200, "The tool ran.")
-        .answers::<ToolReply>(202, "The call requires human approval: `approval` is its id.")
+        .answers::<ToolReply>(202, "The call requires human approval (`approval` is its id), or the answer to a question (`question`). Repeat it then.")
         .answers::<ToolReply>(403, "The user may not call the tool.")
         .answers::<ToolReply>(404, "No tool has that name.")
         .answers::<ToolReply>(422, "The arguments do not match the tool's schema.")
@@ -187,6 +198,16 @@ pub(super) async fn make_call(
     let _cancel = cancellation.clone().drop_guard();
     let context =
         with_hops(identity.context(), hops).with_approval_wait(approval_wait).with_cancellation(cancellation);
+    let context = match read_before(headers) {
+        Some(flow) => context.with_flow(flow),
+        None => context,
+    };
+    let context = match traces::of_request(app.traces.as_ref(), headers) {
+        Some(trace) => context.with_trace(trace),
+        None => context,
+    };
+    // A server that calls for its users has no place to show a question.
+    let context = if matches!(entry, EntryPoint::Server(_)) { context } else { context.with_questions() };
     // In a task, so that the call is audited also when its client disconnects.
     let registry = identity.registry;
     let running = app.backend.spawn(async move { registry.execute(&context, call).await });
@@ -229,7 +250,7 @@ fn reply(outcome: &ToolOutcome, alias: Option<String>) -> Response {
         Some(ErrorKind::InvalidArguments) => StatusCode::UNPROCESSABLE_ENTITY,
         Some(ErrorKind::ToolRateLimited) => StatusCode::TOO_MANY_REQUESTS,
         Some(ErrorKind::Busy) => StatusCode::SERVICE_UNAVAILABLE,
-        Some(ErrorKind::ApprovalPending) => StatusCode::ACCEPTED,
+        Some(ErrorKind::ApprovalPending | ErrorKind::AnswerPending) => StatusCode::ACCEPTED,
         // The tool ran, even if it failed.
         _ => StatusCode::OK,
     };
@@ -241,6 +262,11 @@ fn reply(outcome: &ToolOutcome, alias: Option<String>) -> Response {
         failure.and_then(|error| error.retry_at()).map(|at| seconds_until(at, outcome.ts)).or(busy);
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if !outcome.reads.is_nothing()
+        && let Ok(reads) = HeaderValue::from_str(&outcome.reads.to_string())
+    {
+        response.headers_mut().insert(READS_HEADER, reads);
     }
     response
 }

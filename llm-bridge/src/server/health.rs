@@ -17,6 +17,10 @@ pub(super) struct Health {
     model: Option<String>,
     /// How many tools there are.
     tools: usize,
+    /// Whether people sign in on the page, at `/sign-in`.
+    sign_in: bool,
+    /// Whether the program is built again when a source is saved: `toolrack dev`.
+    dev: bool,
 }
 
 pub(super) fn operation() -> Operation {
@@ -36,5 +40,7 @@ pub(super) async fn health(State(app): State<App>) -> Json<Health> {
         upstream: app.backend.upstream().kind(),
         model: app.backend.settings().model.clone(),
         tools: app.backend.registry().len(),
+        sign_in: app.sign_in.as_ref().is_some_and(|sign_in| sign_in.has_page()),
+        dev: app.dev,
     })
 }

@@ -1,4 +1,4 @@
-//! Identifies the caller of a request: the user of a key, or the configured user.
+//! Identifies the caller of a request: the user of a key, the person of a token, or the configured user.
 
 use std::{
     collections::HashMap,
@@ -11,14 +11,20 @@ use derive_more::From;
 use jiff::Timestamp;
 use moka::sync::Cache;
 use registry_core::{
-    Caller, CallerAuthority, DEFAULT_TENANT, Permission, Registry, StoredRegistry, ToolContext,
-    store::{KEY_PREFIX, StoreError, StoreFuture, User, hash_key},
+    Caller, CallerAuthority, DEFAULT_TENANT, Origin, Permission, Registry, StoredRegistry, ToolContext,
+    clock::{Clock, SystemClock},
+    store::{ApiKey, KEY_PREFIX, Store, StoreError, StoreFuture, User, hash_key},
 };
+use serde_json::json;
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
 
-use super::{Access, ServerSettings, api_error::ApiError, key::SentKey};
-use crate::personas::{PersonaError, under_all_personas, under_persona};
+use super::{Access, ServerSettings, api_error::ApiError, key::SentKey, seats::Shares};
+use crate::{
+    personas::{PersonaError, change_user, under_all_personas, under_persona},
+    recorded::{Change, recorded},
+    sign_in::{Person, SignIn, TokenError},
+};
 
 /// The header that names the persona of a request.
 pub(super) const PERSONA_HEADER: &str = "x-toolrack-persona";
@@ -41,8 +47,8 @@ pub(super) struct Identity {
     /// Whether the server needs no keys, so that every caller is the configured user.
     pub(super) keyless: bool,
     identities: Arc<Identities>,
-    /// The request's key; `None` for the configured user.
-    used: Option<UsedKey>,
+    /// The request's credential; `None` for the configured user.
+    used: Option<Used>,
 }
 
 impl Identity {
@@ -106,22 +112,37 @@ impl Identity {
         self.used.is_none()
     }
 
+    /// The hash of the browser's session; `None` for requests with a key or a token.
+    pub(super) fn session(&self) -> Option<&str> {
+        match &self.used.as_ref()?.by {
+            Credential::Session(sha256) => Some(sha256),
+            Credential::Key(_) | Credential::Token(_) => None,
+        }
+    }
+
+    /// Has the credential looked up again by the next request.
+    pub(super) fn forget(&self) {
+        if let Some(used) = &self.used {
+            self.identities.known.invalidate(used);
+        }
+    }
+
     /// Revalidates the caller's permissions during a request.
     pub(super) fn standing(&self) -> Option<Arc<dyn CallerAuthority>> {
         let used = self.used.clone()?;
-        Some(Arc::new(Key { identities: Arc::clone(&self.identities), used }))
+        Some(Arc::new(Opener { identities: Arc::clone(&self.identities), used }))
     }
 
-    /// The same key, for another user.
+    /// The same credential, for another user.
     pub(super) async fn on_behalf_of(self, user: &str) -> Result<Self, IdentityError> {
         let used = self.used.ok_or(IdentityError::NoKey)?;
-        self.identities.of_key(UsedKey { on_behalf_of: Some(user.to_owned()), ..used }).await
+        self.identities.opened_by(Used { on_behalf_of: Some(user.to_owned()), ..used }).await
     }
 
     /// The same user under another persona.
     pub(super) async fn under_persona(self, persona: String) -> Result<Self, IdentityError> {
         match self.used {
-            Some(used) => self.identities.of_key(UsedKey { persona: Some(persona), ..used }).await,
+            Some(used) => self.identities.opened_by(Used { persona: Some(persona), ..used }).await,
             None => self.identities.configured(Some(&persona)).await,
         }
     }
@@ -132,11 +153,16 @@ impl Identity {
 pub(super) enum IdentityError {
     /// The key is missing or not valid.
     NoKey,
+    /// The token opens nothing.
+    #[from]
+    Token(TokenError),
     /// The request names a persona that its user may not use; the text is for the user.
     Persona(String),
     /// The store failed.
     #[from]
     Store(StoreError),
+    /// A new user could not be audited.
+    Audit(String),
 }
 
 impl From<PersonaError> for IdentityError {
@@ -148,25 +174,34 @@ impl From<PersonaError> for IdentityError {
     }
 }
 
-/// A key with the user that it is used for.
+/// What a request shows to say whose it is.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct UsedKey {
-    sha256: String,
+enum Credential {
+    /// A key, by its hash.
+    Key(String),
+    /// A token of the provider's, which was valid when the request came. What runs does not end with it.
+    Token(Arc<Person>),
+    /// The session of a browser, by its hash.
+    Session(String),
+}
+
+/// A credential with the user that it is used for.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Used {
+    by: Credential,
     /// The user that it is used for, if not its own.
     on_behalf_of: Option<String>,
     /// The persona that the request names.
     persona: Option<String>,
 }
 
-impl UsedKey {
-    /// `None` for a key that no user can have.
-    fn of(key: &SentKey) -> Option<Self> {
-        let secret = key.as_str().filter(|key| key.starts_with(KEY_PREFIX))?;
-        Some(Self { sha256: hash_key(secret), on_behalf_of: None, persona: None })
+impl From<Credential> for Used {
+    fn from(by: Credential) -> Self {
+        Self { by, on_behalf_of: None, persona: None }
     }
 }
 
-/// The registry and caller of a key.
+/// The registry and caller of a credential.
 #[derive(Clone)]
 struct Opened {
     stored: StoredRegistry,
@@ -174,32 +209,36 @@ struct Opened {
     delegate: bool,
 }
 
-/// A key that can be looked up again.
-struct Key {
+/// A credential that can be looked up again.
+struct Opener {
     identities: Arc<Identities>,
-    used: UsedKey,
+    used: Used,
 }
 
-impl CallerAuthority for Key {
+impl CallerAuthority for Opener {
     fn caller(&self) -> StoreFuture<'_, Option<Caller>> {
         Box::pin(async move {
             match self.identities.opened(&self.used).await {
                 Ok(opened) => Ok(Some(opened.caller)),
-                Err(IdentityError::NoKey | IdentityError::Persona(_)) => Ok(None),
                 Err(IdentityError::Store(cause)) => Err(cause),
+                Err(_) => Ok(None),
             }
         })
     }
 }
 
-/// Looks up users by their keys.
+/// Looks up users by their credentials.
 pub(super) struct Identities {
     settings: Arc<ServerSettings>,
     registry: Registry,
     /// The tenants' registries, attached to the store on first use without blocking each other.
     tenants: Mutex<HashMap<String, Arc<OnceCell<StoredRegistry>>>>,
-    /// Cached keys.
-    known: Cache<UsedKey, Opened>,
+    /// The requests that each user has under way.
+    pub(super) shares: Arc<Shares>,
+    /// Cached credentials.
+    known: Cache<Used, Opened>,
+    /// When the provider issued the newest token of a user, by tenant and user.
+    newest: Cache<(String, String), i64>,
     /// Whether anybody has a key.
     has_keys: moka::future::Cache<(), bool>,
 }
@@ -208,14 +247,21 @@ impl Identities {
     pub(super) fn new(settings: Arc<ServerSettings>, registry: Registry) -> Self {
         let known = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build();
         let has_keys = moka::future::Cache::builder().time_to_live(BELIEVED).build();
-        Self { settings, registry, tenants: Mutex::default(), known, has_keys }
+        let shares = Shares::new(settings.max_connections);
+        let newest = Cache::new(REMEMBERED);
+        Self { settings, registry, tenants: Mutex::default(), shares, known, newest, has_keys }
     }
 
     pub(super) fn access(&self) -> &Access {
         &self.settings.access
     }
 
-    /// The user of the request's key, or the configured user if no key is required.
+    /// The people of a provider, where one is configured.
+    pub(super) fn sign_in(&self) -> Option<&SignIn> {
+        self.settings.sign_in.as_deref()
+    }
+
+    /// The user of the request's credential, or the configured user if none is required.
     pub(super) async fn of(
         self: &Arc<Self>,
         key: &SentKey,
@@ -225,24 +271,43 @@ impl Identities {
         if self.is_configured_key(key) {
             return self.configured(persona.as_deref()).await;
         }
-        match UsedKey::of(key) {
-            Some(used) => self.of_key(UsedKey { persona, ..used }).await,
+        match self.credential(key).await? {
+            Some(by) => self.opened_by(Used { persona, ..by.into() }).await,
             // Many clients always send some key, such as `none`.
             None if !self.access().requires_key() => self.configured(persona.as_deref()).await,
             None => Err(IdentityError::NoKey),
         }
     }
 
-    /// Whether a key is somebody's.
+    /// What was sent; `None` for what no user can have.
+    async fn credential(&self, key: &SentKey) -> Result<Option<Credential>, TokenError> {
+        Ok(match (key.as_str(), self.sign_in()) {
+            (Some(secret), _) if secret.starts_with(KEY_PREFIX) => Some(Credential::Key(hash_key(secret))),
+            (Some(token), Some(sign_in)) if SignIn::is_token(token) => {
+                Some(Credential::Token(Arc::new(sign_in.person(token).await?)))
+            }
+            _ => key
+                .session()
+                .filter(|_| self.sign_in().is_some())
+                .map(|secret| Credential::Session(hash_key(secret))),
+        })
+    }
+
+    /// The store of users, keys and sessions.
+    pub(super) fn store(&self) -> &dyn Store {
+        self.settings.store.as_ref()
+    }
+
+    /// Whether a credential is somebody's.
     pub(super) async fn accepts(&self, key: &SentKey) -> Result<bool, StoreError> {
         if self.is_configured_key(key) {
             return Ok(true);
         }
-        let Some(used) = UsedKey::of(key) else { return Ok(false) };
-        match self.opened(&used).await {
+        let Ok(Some(by)) = self.credential(key).await else { return Ok(false) };
+        match self.opened(&by.into()).await {
             Ok(_) | Err(IdentityError::Persona(_)) => Ok(true),
-            Err(IdentityError::NoKey) => Ok(false),
             Err(IdentityError::Store(cause)) => Err(cause),
+            Err(_) => Ok(false),
         }
     }
 
@@ -280,48 +345,125 @@ impl Identities {
         Ok(self.for_guest(caller))
     }
 
-    async fn of_key(self: &Arc<Self>, used: UsedKey) -> Result<Identity, IdentityError> {
+    async fn opened_by(self: &Arc<Self>, used: Used) -> Result<Identity, IdentityError> {
         let Opened { stored, caller, delegate } = self.opened(&used).await?;
         let (registry, identities) = (stored.registry().clone(), Arc::clone(self));
         Ok(Identity { registry, stored, caller, delegate, keyless: false, identities, used: Some(used) })
     }
 
-    async fn opened(&self, used: &UsedKey) -> Result<Opened, IdentityError> {
+    async fn opened(&self, used: &Used) -> Result<Opened, IdentityError> {
         if let Some(opened) = self.known.get(used) {
             return Ok(opened);
         }
         let store = &self.settings.store;
-        let key = store.key(&used.sha256).await?.ok_or(IdentityError::NoKey)?;
+        let (tenant, user, delegate) = match &used.by {
+            Credential::Key(sha256) => {
+                let key = store.key(sha256).await?.ok_or(IdentityError::NoKey)?;
+                let user = store.user(&key.tenant, &key.user).await?.ok_or(IdentityError::NoKey)?;
+                (key.tenant, user, key.delegate)
+            }
+            Credential::Token(person) => (person.tenant.clone(), self.user_of(person).await?, false),
+            Credential::Session(sha256) => {
+                let session = store.session(sha256, SystemClock.now()).await?.ok_or(IdentityError::NoKey)?;
+                let user = store.user(&session.tenant, &session.user).await?.ok_or(IdentityError::NoKey)?;
+                (session.tenant, user, false)
+            }
+        };
         let under = async |user: User| {
             let caller = self.without_personas(&user);
             let persona = used.persona.as_deref();
-            under_persona(store.as_ref(), &key.tenant, caller, &user.personas, persona).await
+            under_persona(store.as_ref(), &tenant, caller, &user.personas, persona).await
         };
-        let user = store.user(&key.tenant, &key.user).await?.ok_or(IdentityError::NoKey)?;
         let mut caller = under(user).await?;
         match &used.on_behalf_of {
             None => {}
-            Some(user) if key.delegate => {
-                let known = store.user(&key.tenant, user).await?;
+            Some(user) if delegate => {
+                let known = store.user(&tenant, user).await?;
                 caller = caller.on_behalf_of(under(known.unwrap_or_else(|| unknown_user(user))).await?);
             }
             Some(_) => return Err(IdentityError::NoKey),
         }
-        let opened = Opened { stored: self.tenant(&key.tenant).await?, caller, delegate: key.delegate };
+        let opened = Opened { stored: self.tenant(&tenant).await?, caller, delegate };
         self.known.insert(used.clone(), opened.clone());
         Ok(opened)
     }
 
+    /// The user whom the provider names, as known here: added if new, and changed where groups decide and have changed.
+    pub(super) async fn user_of(&self, person: &Person) -> Result<User, IdentityError> {
+        let (store, tenant, id) = (self.settings.store.as_ref(), &person.tenant, &person.user);
+        let at = (tenant.clone(), id.clone());
+        let is_newest = self.newest.get(&at).is_none_or(|newest| newest <= person.issued_at);
+        let known = store.user(tenant, id).await?;
+        let mut user = match known {
+            None => {
+                self.may_be_added(person)?;
+                let (level, personas) = (person.level, person.personas.clone());
+                let user = User { id: id.clone(), level, personas, created_at: SystemClock.now() };
+                self.recorded(person, "sign-in user add", store.put_user(tenant, user.clone())).await?;
+                user
+            }
+            // An older token may be of a time when groups were others.
+            Some(user) if person.by_groups && is_newest => {
+                let changed = User { level: person.level, personas: person.personas.clone(), ..user.clone() };
+                if changed != user {
+                    let change = change_user(store, tenant, id, |user| {
+                        user.level = person.level;
+                        user.personas.clone_from(&person.personas);
+                    });
+                    self.recorded(person, "sign-in user change", change).await?;
+                }
+                changed
+            }
+            Some(user) => user,
+        };
+        if is_newest {
+            self.newest.insert(at, person.issued_at);
+        }
+        if person.by_groups {
+            user.level = user.level.min(person.level);
+        }
+        Ok(user)
+    }
+
+    fn may_be_added(&self, person: &Person) -> Result<(), TokenError> {
+        let Person { tenant, user, .. } = person;
+        let is_configured = *tenant == DEFAULT_TENANT && *user == self.settings.caller.user;
+        if is_configured || !self.sign_in().is_some_and(SignIn::creates_users) {
+            let of_tenant =
+                if tenant == DEFAULT_TENANT { String::new() } else { format!(" --tenant {tenant}") };
+            return Err(TokenError::NotAllowed(format!(
+                "{user} is not a user of this server; an operator adds users with `toolrack user add {user}{of_tenant}`"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Makes a change of users that a sign-in brings about, between its records in the audit.
+    async fn recorded<T>(
+        &self,
+        person: &Person,
+        command: &'static str,
+        make: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, IdentityError> {
+        let by = Caller::new(&person.user, person.level);
+        let arguments = json!({"user": person.user, "level": person.level, "personas": person.personas});
+        let change = Change { command, tenant: person.tenant.clone(), arguments };
+        let made = recorded(self.registry.audit().as_ref(), &by, Origin::Http, change, make).await;
+        Ok(made.map_err(IdentityError::Audit)??)
+    }
+
     /// The current user with that id and with all of its personas; `None` if it was created after `at`, because it may be another user with
-    /// the same id.
+    /// the same id, or if it has lost its [keys](Self::is_shut_out).
     pub(super) async fn user(
         &self,
         tenant: &str,
         id: &str,
         at: Timestamp,
+        delegate: bool,
     ) -> Result<Option<Caller>, StoreError> {
         match self.settings.store.user(tenant, id).await? {
             Some(user) if user.created_at > at => Ok(None),
+            Some(user) if self.is_shut_out(tenant, &user, delegate).await? => Ok(None),
             Some(user) => {
                 let (store, caller) = (self.settings.store.as_ref(), self.without_personas(&user));
                 under_all_personas(store, tenant, caller, &user.personas).await.map(Some)
@@ -331,6 +473,16 @@ impl Identities {
             }
             None => Ok(None),
         }
+    }
+
+    /// Whether all keys of a user were revoked. A user who never had one uses none, such as the one of `[user]`. With `delegate` only keys that
+    /// delegate count, and who has none of these may not act for others.
+    async fn is_shut_out(&self, tenant: &str, user: &User, delegate: bool) -> Result<bool, StoreError> {
+        let mut keys = self.settings.store.keys(tenant).await?;
+        // Earlier ones are those of a removed user of the same name.
+        keys.retain(|key| key.user == user.id && key.created_at >= user.created_at);
+        let is_valid = |key: &ApiKey| key.revoked_at.is_none() && (key.delegate || !delegate);
+        Ok((delegate || !keys.is_empty()) && !keys.iter().any(is_valid))
     }
 
     /// The tenant's registry.

@@ -87,19 +87,35 @@ impl Place {
 
 /// The key of a request, which no log shows.
 #[derive(Clone, Default, derive_more::Debug)]
-#[debug("SentKey({})", if _0.is_some() { "secret" } else { "none" })]
-pub(super) struct SentKey(Option<String>);
+#[debug("SentKey({})", if key.is_some() || session.is_some() { "secret" } else { "none" })]
+pub(super) struct SentKey {
+    key: Option<String>,
+    /// The session of a browser that sends no key.
+    session: Option<String>,
+}
 
 impl SentKey {
     /// Reads the key. One in the query is taken out of it, so that nothing that repeats the address repeats the key.
     pub(super) fn take(request: &mut Request) -> Self {
         let parameter = take_parameter(request.uri_mut());
         let headers = request.headers();
-        Self(PLACES.into_iter().find_map(|place| place.find(headers, parameter.as_deref())))
+        let key = PLACES.into_iter().find_map(|place| place.find(headers, parameter.as_deref()));
+        Self { key, session: None }
+    }
+
+    /// With the session of a browser, which counts where there is no key.
+    pub(super) fn or_session(self, session: impl FnOnce() -> Option<String>) -> Self {
+        let session = if self.key.is_none() { session() } else { None };
+        Self { session, ..self }
     }
 
     pub(super) fn as_str(&self) -> Option<&str> {
-        self.0.as_deref()
+        self.key.as_deref()
+    }
+
+    /// The secret of the browser's session.
+    pub(super) fn session(&self) -> Option<&str> {
+        self.session.as_deref()
     }
 }
 
@@ -131,7 +147,7 @@ mod tests {
             .fold(Request::builder().uri(uri), |request, (name, value)| request.header(*name, *value));
         let mut request = request.body(Body::empty()).unwrap();
         let key = SentKey::take(&mut request);
-        (key.0, request.uri().to_string())
+        (key.key, request.uri().to_string())
     }
 
     #[test]
@@ -162,6 +178,6 @@ mod tests {
         // What is no key does not hide one.
         let basic = [("authorization", "Basic a"), ("x-api-key", " "), ("api-key", "c")];
         assert_eq!(sent("/", &basic).0.as_deref(), Some("c"));
-        assert_eq!(format!("{:?}", SentKey(Some("c".into()))), "SentKey(secret)");
+        assert_eq!(format!("{:?}", SentKey { key: Some("c".into()), session: None }), "SentKey(secret)");
     }
 }

@@ -2,41 +2,56 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, Once, PoisonError},
+    sync::{Arc, Mutex, Once, PoisonError, Weak},
     time::Duration,
 };
 
 use axum::{
     Extension,
-    body::Body,
+    body::{Body, to_bytes},
     extract::{Request, State},
     http::{Method, StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+use rmcp::{
+    model::ClientJsonRpcMessage,
+    transport::streamable_http_server::{
+        SessionManager, StreamableHttpServerConfig, StreamableHttpService,
+        session::local::LocalSessionManager,
+    },
 };
+use serde::{Deserialize, de::IgnoredAny};
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_remote::mcp::McpServers;
 
 use super::{
-    LAST_BYTES, ServerSettings,
+    LAST_BYTES, MAX_BODY, ServerSettings,
     api_error::ApiError,
     identity::Identity,
+    mcp_sessions::Sessions,
     openapi::{JsonRpc, Operation},
     routes::Routes,
 };
-use crate::mcp::{McpServer, Visitor};
+use crate::{
+    mcp::{McpServer, Visitor},
+    takeover::{Elsewhere, Message, Takeover},
+    traces,
+};
 
 /// The header that names a session of the revisions before 2026-07-28.
 const SESSION: &str = "mcp-session-id";
+/// The header that names the last event that came on a stream.
+const LAST_EVENT: &str = "last-event-id";
 /// The header that names the revision.
 const REVISION: &str = "mcp-protocol-version";
 /// The first revision without sessions.
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 /// How long an idle session stays open. A chat may be idle for a while, and few clients open a new session.
 const SESSION_KEPT: Duration = Duration::from_secs(3600);
+/// The longest message that goes back to the programs before, in bytes.
+const MAX_PASSED_BACK: usize = 1 << 20;
 /// Sessions that a user may have open.
 const MAX_SESSIONS: usize = 500;
 
@@ -49,6 +64,9 @@ pub(super) struct Mcp {
     stopping: CancellationToken,
     closing: CancellationToken,
     closing_is_watched: Once,
+    takeover: Option<Takeover>,
+    /// Held while a session of the program before is opened here.
+    coming_over: AsyncMutex<()>,
 }
 
 impl Mcp {
@@ -62,18 +80,45 @@ impl Mcp {
         closing: CancellationToken,
         calls: TaskTracker,
     ) -> Result<Arc<Self>, String> {
-        let server = McpServer::new(closing.clone(), calls, |extensions| {
-            extensions.get::<Parts>()?.extensions.get::<Identity>().map(visitor)
-        })?
+        let takeover = settings.takeover.clone();
+        let traces = settings.traces.clone();
+        let mut server = McpServer::new(closing.clone(), calls, move |extensions| {
+            let Parts { extensions, headers, .. } = extensions.get::<Parts>()?;
+            let session = headers.get(SESSION).and_then(|id| Some(id.to_str().ok()?.into()));
+            let Visitor { registry, context, .. } = visitor(extensions.get::<Identity>()?);
+            let context = match traces::of_request(traces.as_ref(), headers) {
+                Some(trace) => context.with_trace(trace),
+                None => context,
+            };
+            Some(Visitor { registry, context, session })
+        })
         .with_stopping(stopping.clone())
         .with_settings(settings.mcp, answered(settings.mcp_servers.clone()));
+        if let Some(takeover) = &takeover {
+            server = server.succeeding(takeover.succeeds());
+        }
         // `Host` and `Origin` are checked before, on every route.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_cancellation_token(CancellationToken::new());
         let (sessions, closing_is_watched) = (Mutex::default(), Once::new());
-        Ok(Arc::new(Self { server, config, sessions, stopping, closing, closing_is_watched }))
+        let coming_over = AsyncMutex::default();
+        let messages = takeover.as_ref().and_then(Takeover::messages);
+        let mcp = Arc::new(Self {
+            server,
+            config,
+            sessions,
+            stopping,
+            closing,
+            closing_is_watched,
+            takeover,
+            coming_over,
+        });
+        if let Some(messages) = messages {
+            tokio::spawn(take_messages(messages, Arc::downgrade(&mcp)));
+        }
+        Ok(mcp)
     }
 
     fn sessions(&self, visitor: &Visitor) -> Arc<LocalSessionManager> {
@@ -85,6 +130,51 @@ impl Mcp {
             Arc::new(sessions)
         });
         Arc::clone(sessions)
+    }
+
+    /// For a request of a session that is not all here yet: the session, and a lock, so that it is opened here once.
+    async fn coming_over(
+        &self,
+        request: &mut Request,
+        visitor: &Visitor,
+    ) -> (Option<MutexGuard<'_, ()>>, Option<String>) {
+        let id = request.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let Some((takeover, id)) = self.takeover.as_ref().zip(id) else { return (None, None) };
+        let (tenant, user) = (visitor.registry.tenant(), &visitor.context.caller().user);
+        if takeover.session(&id, tenant, user).is_none() {
+            return (None, None);
+        }
+        let lock = match takeover.elsewhere(&id) {
+            Elsewhere::All => Some(self.coming_over.lock().await),
+            _ => None,
+        };
+        let elsewhere = takeover.elsewhere(&id);
+        let listens = request.method() == Method::GET && elsewhere != Elsewhere::Nothing;
+        if listens {
+            // It counts the events of the stream before.
+            request.headers_mut().remove(LAST_EVENT);
+        }
+        (lock, (listens || elsewhere == Elsewhere::All).then_some(id))
+    }
+
+    /// Gives a message to the programs before too, where it may be for a call that runs there.
+    async fn pass_back(&self, request: Request) -> Result<Request, ApiError> {
+        let id = request.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let Some((takeover, id)) = self.takeover.as_ref().zip(id) else { return Ok(request) };
+        if request.method() != Method::POST || !takeover.is_older(&id) {
+            return Ok(request);
+        }
+        let (parts, body) = request.into_parts();
+        let body = to_bytes(body, MAX_BODY).await.map_err(|cause| {
+            ApiError::new(StatusCode::BAD_REQUEST, "body_not_read", format!("the body was not read: {cause}"))
+        })?;
+        if let Ok(text) = str::from_utf8(&body)
+            && text.len() <= MAX_PASSED_BACK
+            && is_no_request(text)
+        {
+            takeover.pass_back(&id, text).await;
+        }
+        Ok(Request::from_parts(parts, Body::from(body)))
     }
 
     /// Ends the streams after the calls and subscriptions had time to finish.
@@ -108,7 +198,36 @@ async fn answered(servers: Option<McpServers>) {
 }
 
 fn visitor(identity: &Identity) -> Visitor {
-    Visitor { registry: identity.registry.clone(), context: identity.context() }
+    Visitor { registry: identity.registry.clone(), context: identity.context(), session: None }
+}
+
+/// Takes messages of clients that have come to a later program, for the calls that run here.
+async fn take_messages(mut messages: mpsc::Receiver<Message>, mcp: Weak<Mcp>) {
+    while let Some(Message { session, text }) = messages.recv().await {
+        let Some(mcp) = mcp.upgrade() else { return };
+        let Ok(message) = serde_json::from_str::<ClientJsonRpcMessage>(&text) else { continue };
+        let all: Vec<_> =
+            mcp.sessions.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        let id = session.into();
+        for sessions in all {
+            if sessions.sessions.read().await.contains_key(&id) {
+                if let Err(cause) = sessions.accept_message(&id, message).await {
+                    tracing::debug!(%cause, "message_not_taken");
+                }
+                break;
+            }
+        }
+    }
+}
+
+/// Whether a message is no request: an answer, or a notification.
+fn is_no_request(text: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Head {
+        id: Option<IgnoredAny>,
+        method: Option<IgnoredAny>,
+    }
+    serde_json::from_str::<Head>(text).is_ok_and(|head| head.id.is_none() || head.method.is_none())
 }
 
 /// The methods of the transport: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports>.
@@ -165,12 +284,24 @@ async fn serve(
         let message = format!("you have {MAX_SESSIONS} sessions open; close one, or come back later");
         return ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message).into_response();
     }
-    let server = mcp.server.asked_by(visitor);
-    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, mcp.config.clone());
+    let mut config = mcp.config.clone();
+    if let Some(takeover) = &mcp.takeover {
+        config.session_store = Some(Arc::new(Sessions::of(takeover, &visitor)));
+    }
+    let server = mcp.server.asked_by(visitor.clone());
+    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
     // The stream of notifications in earlier revisions has no end, and would delay the server's stop.
     let listens = request.method() == Method::GET;
     let ends = request.method() == Method::DELETE;
+    let mut request = match mcp.pass_back(request).await {
+        Ok(request) => request,
+        Err(error) => return error.into_response(),
+    };
+    let (_coming_over, session) = mcp.coming_over(&mut request, &visitor).await;
     let mut answer = service.handle(request).await.map(Body::new);
+    if let Some((takeover, id)) = mcp.takeover.as_ref().zip(session) {
+        takeover.came_over(&id, if listens { Elsewhere::Nothing } else { Elsewhere::Stream });
+    }
     // The library answers 202, which clients in Python report as a failure.
     if ends && answer.status() == StatusCode::ACCEPTED {
         *answer.status_mut() = StatusCode::NO_CONTENT;

@@ -7,19 +7,23 @@ mod api_error;
 mod approvals;
 mod body;
 mod chat;
+mod chats;
 mod connections;
 mod conversations;
 mod counts;
+mod dev;
 mod document_reading;
 mod documents;
 mod execute;
+mod files;
 mod fronts;
+mod handover;
 mod health;
 mod identity;
 mod key;
-mod markdown;
 mod mcp;
 mod mcp_servers;
+mod mcp_sessions;
 mod metrics;
 mod models;
 mod modules;
@@ -30,15 +34,22 @@ mod origins;
 mod page;
 mod passed;
 mod personas;
+mod protected_resource;
 mod public_url;
 mod query;
+mod questions;
 mod responses;
 mod routes;
 mod schedule;
+mod seats;
 mod serving;
+mod session;
+mod sign_in;
 mod timeouts;
 mod tools;
+mod traces;
 mod unrouted;
+mod via;
 mod webhooks;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -46,7 +57,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use axum::{Extension, Router, extract::DefaultBodyLimit, middleware, response::IntoResponse};
 use registry_core::{
     Caller, Permission,
-    store::{Conversations, Store},
+    store::{ChatStore, Conversations, Store},
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -57,16 +68,19 @@ use tower_http::catch_panic::CatchPanicLayer;
 pub use access::Access;
 use api_error::ApiError;
 use connections::Connections;
-pub use documents::Upload;
+pub(crate) use documents::uploads_of;
+pub use documents::{Upload, UploadLimits};
 use identity::Identities;
 use openapi::Document;
 pub use origins::AllowedOrigin;
 pub use public_url::PublicUrl;
 use routes::Routes;
+pub use seats::MAX_CONNECTIONS;
 use toolrack_remote::module::Modules;
 use unrouted::RouteList;
 
-use crate::{mcp::McpSettings, metrics::Metrics, turn::Backend};
+pub use crate::takeover::Takeover;
+use crate::{mcp::McpSettings, metrics::Metrics, sign_in::SignIn, traces::Traces, turn::Backend};
 
 /// The largest request that is read, in bytes: a conversation with pictures in it.
 const MAX_BODY: usize = 32 * 1024 * 1024;
@@ -78,6 +92,12 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The default time for which a client may take nothing of what is sent to it.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long what runs may go on here after another program has taken over.
+const FINISH: Duration = Duration::from_secs(600);
+
+/// How long a program that takes over waits for the tools of other servers, which the program before has already.
+const REMOTE_TOOLS: Duration = Duration::from_secs(2);
 
 /// How long the last bytes of cancelled answers may take.
 const LAST_BYTES: Duration = Duration::from_secs(1);
@@ -92,6 +112,8 @@ pub struct ServerSettings {
     pub level_with_keys: Option<Permission>,
     /// Authentication of requests.
     pub access: Access,
+    /// The people who may sign in; `None` for users with keys only.
+    pub sign_in: Option<Arc<SignIn>>,
     /// The address at which clients reach this server; `None` for the one that they name.
     pub public_url: Option<PublicUrl>,
     /// The store of users and keys.
@@ -102,6 +124,8 @@ pub struct ServerSettings {
     pub modules: Option<Modules>,
     /// The metrics.
     pub metrics: Metrics,
+    /// Where traces of requests go; `None` for nowhere.
+    pub traces: Option<Traces>,
     /// The MCP servers whose tools are in the registry.
     pub mcp_servers: Option<toolrack_remote::mcp::McpServers>,
     /// How the tools are offered to MCP clients.
@@ -109,10 +133,15 @@ pub struct ServerSettings {
     /// The conversations that are kept for clients of OpenAI's Responses, with what clients of any API have not seen of theirs; `None`
     /// for none.
     pub conversations: Option<Conversations>,
+    /// Where the chats of the page are kept; `None` for nowhere.
+    #[debug(skip)]
+    pub chats: Option<Arc<dyn ChatStore>>,
     /// The documents that tools search.
     pub documents: Option<toolrack_documents::Documents>,
     /// Who may add documents.
     pub upload: Upload,
+    /// How much a user may add of them.
+    pub upload_limits: UploadLimits,
     /// The model that extracts names and relations from new documents, with a request for each passage; `None` to extract nothing.
     pub extracting: Option<registry_core::model::Model>,
     /// This server's name as a module of another.
@@ -126,6 +155,11 @@ pub struct ServerSettings {
     pub request_timeout: Duration,
     /// How long a client may take nothing of what is sent to it before its connection is closed.
     pub write_timeout: Duration,
+    /// How many connections there may be at once; a quarter of them may have requests of one user under way. For health and admins there
+    /// are some more.
+    pub max_connections: usize,
+    /// What this server takes over from the one before, and hands on, under `toolrack dev`.
+    pub takeover: Option<Takeover>,
 }
 
 impl ServerSettings {
@@ -135,41 +169,55 @@ impl ServerSettings {
             caller,
             level_with_keys: None,
             access: Access::default(),
+            sign_in: None,
             public_url: None,
             store,
             webhooks: None,
             modules: None,
             metrics: Metrics::default(),
+            traces: None,
             mcp_servers: None,
             mcp: McpSettings::default(),
             conversations: None,
+            chats: None,
             documents: None,
             upload: Upload::default(),
+            upload_limits: UploadLimits::default(),
             extracting: None,
             module_name: "toolrack".to_owned(),
             schedule: None,
             grace: GRACE,
             request_timeout: REQUEST_TIMEOUT,
             write_timeout: WRITE_TIMEOUT,
+            max_connections: MAX_CONNECTIONS,
+            takeover: None,
         }
     }
 }
 
 /// The state of the routes.
-#[derive(Debug, Clone)]
+#[derive(Clone, derive_more::Debug)]
 struct App {
     backend: Backend,
     webhooks: Option<Webhooks>,
     modules: Modules,
     metrics: Metrics,
+    traces: Option<Traces>,
     mcp_servers: Option<toolrack_remote::mcp::McpServers>,
     documents: documents::DocumentAccess,
     conversations: Option<Conversations>,
+    #[debug(skip)]
+    chats: Option<Arc<dyn ChatStore>>,
+    /// The turns of chats that run here.
+    chat_turns: chats::Turns,
     public_url: Option<PublicUrl>,
+    sign_in: Option<Arc<SignIn>>,
     /// This server's name in its manifest.
     module_name: Arc<str>,
     /// Cancelled when the grace period is over.
     closing: CancellationToken,
+    /// Whether `toolrack dev` has started this program.
+    dev: bool,
 }
 
 /// The routes and their background tasks. `closing` cancels open answers.
@@ -197,28 +245,36 @@ fn routes(
         None => backend,
     };
     let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
-    let mcp = mcp::Mcp::new(&settings, stopping, closing.clone(), backend.tasks())?;
+    let mcp = mcp::Mcp::new(&settings, stopping.clone(), closing.clone(), backend.tasks())?;
     let with_tools = Routes::new().merge(mcp::routes(mcp));
     if let Some(schedule) = settings.schedule.clone() {
         let owners = schedule::Owners(Arc::clone(&identities));
-        backend.spawn(schedule::run(schedule, owners, Arc::clone(&settings), closing.clone()));
+        let run = schedule::run(schedule, owners, Arc::clone(&settings), stopping.clone(), closing.clone());
+        backend.spawn(run);
     }
     let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
-    let documents = documents::DocumentAccess::new(&backend, &settings, &closing);
+    let documents = documents::DocumentAccess::new(&backend, &settings, &stopping);
+    let id = backend.upstream().id();
     let app = App {
         backend,
         webhooks: settings.webhooks.clone(),
         modules,
         metrics: settings.metrics.clone(),
+        traces: settings.traces.clone(),
         mcp_servers: settings.mcp_servers.clone(),
         documents,
         conversations: settings.conversations.clone(),
+        chats: settings.chats.clone(),
+        chat_turns: chats::Turns::default(),
         public_url: settings.public_url.clone(),
+        sign_in: settings.sign_in.clone(),
         module_name: settings.module_name.as_str().into(),
         closing,
+        dev: settings.takeover.is_some(),
     };
     let with_tools = with_tools
         .merge(chat::routes())
+        .merge(chats::routes())
         .merge(responses::routes())
         .merge(counts::routes())
         .add("/execute", execute::execute, execute::execute_operation())
@@ -232,6 +288,7 @@ fn routes(
     let with_key = with_tools
         .add("/api/mcp-servers", mcp_servers::list, mcp_servers::list_operation())
         .add("/api/mcp-servers/{server}/accept", mcp_servers::accept, mcp_servers::accept_operation())
+        .add("/api/files/{*file}", files::read, files::operation())
         .add("/api/documents", documents::list, documents::list_operation())
         .add("/api/documents", documents::add, documents::add_operation())
         .add("/api/documents", documents::remove, documents::remove_operation())
@@ -240,10 +297,13 @@ fn routes(
         .merge(passed::routes())
         .add("/manifest", modules::manifest, modules::manifest_operation())
         .add("/metrics", metrics::scrape, metrics::operation())
+        .add("/api/traces/{id}", traces::read, traces::operation())
         .add("/api/modules/{module}/accept", modules::accept, modules::accept_operation())
         .add("/refresh-tools", modules::refresh, modules::refresh_operation())
         .add("/api/approvals", approvals::list, approvals::list_operation())
         .add("/api/approvals/{id}", approvals::answer, approvals::answer_operation())
+        .add("/api/questions", questions::list, questions::list_operation())
+        .add("/api/questions/{id}", questions::answer, questions::answer_operation())
         .add("/api/personas", personas::list, personas::list_operation())
         .add("/api/personas", personas::add, personas::add_operation())
         .add("/api/personas/{name}", personas::change, personas::change_operation())
@@ -251,12 +311,15 @@ fn routes(
         .add("/api/users/{id}/personas", personas::assign, personas::assign_operation())
         .add("/api/dead-letters", webhooks::list, webhooks::list_operation())
         .add("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
-        .add("/api/render", markdown::render, markdown::operation())
+        .merge(dev::routes(settings.takeover.as_ref(), stopping))
+        .merge(sign_in::session_routes(&identities))
         .behind_key(Arc::clone(&identities));
     // The page and the server's health need no key: a browser cannot send one with its first request.
     let (router, operations) = page::routes()
         .add("/healthz", health::health, health::operation())
         .add("/openapi.json", openapi::serve, openapi::serve_operation())
+        .merge(protected_resource::routes(settings.sign_in.as_deref()))
+        .merge(sign_in::routes(&identities))
         .merge(with_key)
         .into_parts();
     let list = RouteList::new(&operations);
@@ -278,7 +341,8 @@ fn routes(
         Some(cors) => routes.layer(cors),
         None => routes,
     };
-    Ok(routes.layer(middleware::from_fn_with_state(settings, access::check_origin)).with_state(app))
+    let routes = routes.layer(middleware::from_fn_with_state(settings, access::check_origin));
+    Ok(routes.layer(middleware::from_fn_with_state(id, via::check)).with_state(app))
 }
 
 /// Checks that it is safe to serve on an address.
@@ -286,7 +350,7 @@ fn routes(
 /// # Errors
 /// When the tools would be open to the network, or the store fails.
 pub async fn check_address(settings: &ServerSettings, address: SocketAddr) -> Result<(), String> {
-    settings.access.check_address(address, settings.store.has_keys().await?)
+    settings.access.check_address(address, settings.sign_in.is_some() || settings.store.has_keys().await?)
 }
 
 /// Serves until `stop` is cancelled, then waits for open answers for the grace period.
@@ -302,23 +366,74 @@ pub async fn serve(
     let address: SocketAddr = listener.local_addr().map_err(|error| error.to_string())?;
     check_address(&settings, address).await?;
     let (request_timeout, write_timeout) = (settings.request_timeout, settings.write_timeout);
-    let (closing, grace) = (CancellationToken::new(), settings.grace);
-    let router = routes(backend.clone(), settings, stop.clone(), closing.clone())?;
-    let (stopping, closed) = (stop.clone(), closing.clone());
-    tokio::spawn(async move {
-        stopping.cancelled().await;
-        tracing::info!("Stopping; open answers have {} s", grace.as_secs());
-        tokio::time::sleep(grace).await;
-        closing.cancel();
-    });
-    let listener = Connections { listener, write_timeout };
+    let max_connections = settings.max_connections;
+    let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
+    let router = routes(backend.clone(), settings.clone(), stopping.clone(), closing.clone())?;
+    tokio::spawn(end(stop, stopping.clone(), closing.clone(), settings.grace, settings.takeover.clone()));
+    if let Some(takeover) = settings.takeover.clone() {
+        tokio::spawn(announce(takeover, settings.clone(), backend.clone()));
+    }
+    let takeover = settings.takeover;
+    let listener = Connections { listener, write_timeout, takeover: takeover.clone() };
+    let finished = async {
+        serving::serve(listener, router, request_timeout, max_connections, stopping).await;
+        // A call of a client that has gone goes on.
+        if takeover.as_ref().is_some_and(Takeover::is_succeeded) {
+            backend.finished().await;
+        }
+    };
     tokio::select! {
-        () = serving::serve(listener, router, request_timeout, stop) => {}
+        () = finished => {}
         // Does not wait for a client that reads nothing.
-        () = async { closed.cancelled().await; tokio::time::sleep(LAST_BYTES).await } => {}
+        () = async { closing.cancelled().await; tokio::time::sleep(LAST_BYTES).await } => {}
     }
     // A call can outlive its connection.
-    closed.cancel();
+    closing.cancel();
     backend.stop().await;
     Ok(())
+}
+
+/// Says when to accept no more connections, and when to cancel what runs.
+async fn end(
+    stop: CancellationToken,
+    stopping: CancellationToken,
+    closing: CancellationToken,
+    grace: Duration,
+    takeover: Option<Takeover>,
+) {
+    let succeeded = async {
+        match &takeover {
+            Some(takeover) => takeover.succeeded().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = succeeded => {
+            stopping.cancel();
+            // What runs goes on until then.
+            let _ = tokio::time::timeout(FINISH, stop.cancelled()).await;
+        }
+    }
+    stopping.cancel();
+    tracing::info!("Stopping; open answers have {} s", grace.as_secs());
+    tokio::time::sleep(grace).await;
+    closing.cancel();
+}
+
+/// Says that this server can take over, when it has the tools that the one before has.
+async fn announce(takeover: Takeover, settings: ServerSettings, backend: Backend) {
+    if takeover.succeeds() {
+        let settled = async {
+            if let Some(modules) = &settings.modules {
+                modules.ready().await;
+            }
+            if let Some(servers) = &settings.mcp_servers {
+                servers.settled(REMOTE_TOOLS).await;
+            }
+        };
+        let _ = tokio::time::timeout(REMOTE_TOOLS, settled).await;
+    }
+    let tools = backend.registry().list_all(false);
+    takeover.ready(tools.iter().map(|tool| tool.name().to_owned()).collect()).await;
 }

@@ -77,7 +77,8 @@ pub(super) async fn all(app: &App) -> Result<Vec<ListedModel>, Failure> {
     let models = listed(app).await?;
     let plain: Vec<ListedModel> = models
         .iter()
-        .filter(|model| !model.embeds)
+        // Another Toolrack lists them itself.
+        .filter(|model| !model.embeds && !model.id.ends_with(PLAIN))
         .map(|model| model.named(format!("{}{PLAIN}", model.id)))
         .filter(|plain| models.iter().all(|model| model.id != plain.id))
         .collect();

@@ -1,66 +1,253 @@
 //! `GET /`: the chat page and its files, which are part of the program.
+//!
+//! Files have the page's version in their address, so that a browser never asks again for one that it has, and never mixes two versions.
+//! A debug build reads them from their folder: a changed file is seen at the next reload.
+
+use std::{borrow::Cow, io::Read, sync::LazyLock};
 
 use axum::{
-    http::{Method, header},
-    response::IntoResponse,
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use flate2::read::GzDecoder;
+use rust_embed::{Embed, EmbeddedFile};
+use sha2::{Digest, Sha256};
+use tower_http::compression::{
+    CompressionLayer,
+    predicate::{DefaultPredicate, NotForContentType, Predicate},
 };
 
-use super::{openapi::Operation, routes::Routes};
+use super::{api_error::ApiError, name::Name, openapi::Operation, routes::Routes};
 
-/// Nothing but this server's own files, and no script in the page itself.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+#[derive(Embed)]
+#[folder = "src/server/page"]
+struct Files;
 
-macro_rules! files {
-    ($($path:literal: $file:literal as $kind:literal,)*) => {
-        &[$(($path, $kind, include_str!(concat!("page/", $file)))),*]
-    };
+/// Nothing but this server's own files, and no script or style in the page itself.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data: blob:; \
+    media-src blob:; connect-src 'self'; frame-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'";
+
+/// The frame that draws diagrams: it may reach nothing, and has no origin, so that nothing of the page is open to it.
+const FRAME_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+    img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+
+const REVALIDATE: &str = "no-cache";
+const FOREVER: &str = "public, max-age=31536000, immutable";
+
+/// Addresses that cannot have the version in them: what they are called is kept by browsers.
+const FIXED: [(&str, &str); 3] = [
+    ("/icon.svg", "icon.svg"),
+    ("/worker.js", "worker.js"),
+    ("/manifest.webmanifest", "manifest.webmanifest"),
+];
+
+/// Changes with any file of the page.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    if cfg!(debug_assertions) {
+        return "debug".to_owned();
+    }
+    let mut all = Sha256::new();
+    for path in Files::iter() {
+        all.update(path.as_bytes());
+        all.update(Files::get(&path).map(|file| file.metadata.sha256_hash()).unwrap_or_default());
+    }
+    let hash = all.finalize();
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+});
+
+static INDEX: LazyLock<String> = LazyLock::new(index);
+
+/// Whether a request is for a file of the page: the same for everybody, as it is in the program.
+pub(super) fn is_file(method: &Method, path: &str) -> bool {
+    method == Method::GET && path.starts_with("/page/")
 }
-
-/// Address, content type, content.
-const FILES: &[(&str, &str, &str)] = files! {
-    "/": "index.html" as "text/html; charset=utf-8",
-    "/page.css": "page.css" as "text/css; charset=utf-8",
-    "/icon.svg": "icon.svg" as "image/svg+xml",
-    "/page.js": "page.js" as "text/javascript; charset=utf-8",
-    "/answer.js": "answer.js" as "text/javascript; charset=utf-8",
-    "/api.js": "api.js" as "text/javascript; charset=utf-8",
-    "/call.js": "call.js" as "text/javascript; charset=utf-8",
-    "/documents.js": "documents.js" as "text/javascript; charset=utf-8",
-    "/dom.js": "dom.js" as "text/javascript; charset=utf-8",
-    "/drop.js": "drop.js" as "text/javascript; charset=utf-8",
-    "/key.js": "key.js" as "text/javascript; charset=utf-8",
-    "/history.js": "history.js" as "text/javascript; charset=utf-8",
-    "/markdown.js": "markdown.js" as "text/javascript; charset=utf-8",
-    "/scroll.js": "scroll.js" as "text/javascript; charset=utf-8",
-    "/sse.js": "sse.js" as "text/javascript; charset=utf-8",
-    "/storage.js": "storage.js" as "text/javascript; charset=utf-8",
-    "/tools.js": "tools.js" as "text/javascript; charset=utf-8",
-    "/transfer.js": "transfer.js" as "text/javascript; charset=utf-8",
-    "/welcome.js": "welcome.js" as "text/javascript; charset=utf-8",
-};
 
 pub(super) fn routes() -> Routes {
-    FILES.iter().fold(Routes::new(), |routes, &(path, kind, content)| {
-        let file = move || async move {
-            let headers = [
-                (header::CONTENT_TYPE, kind),
-                (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
-                (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-                (header::REFERRER_POLICY, "no-referrer"),
-                // A new build has new files under the same names.
-                (header::CACHE_CONTROL, "no-cache"),
-            ];
-            (headers, content).into_response()
-        };
-        routes.add(path, file, operation(path, kind))
-    })
+    let small = CompressionLayer::new()
+        .compress_when(DefaultPredicate::new().and(NotForContentType::const_new("font/")));
+    let routes = Routes::new()
+        .add(
+            "/",
+            serve_index,
+            Operation::new(Method::GET, "Server", "page".to_owned(), "The chat page".to_owned())
+                .answers_with(200, kind("index.html"), "The page.")
+                .answers_nothing(304, "The page has not changed."),
+        )
+        .add(
+            "/page/{*file}",
+            serve_file,
+            Operation::new(
+                Method::GET,
+                "Server",
+                "page_file".to_owned(),
+                "A file of the chat page".to_owned(),
+            )
+            .path(
+                "file",
+                "The page's version, as the page names it, and behind a slash the name of the file.",
+            )
+            .answers_with(200, "*/*", "The file.")
+            .refuses(404, "The page has no such file."),
+        );
+    FIXED
+        .iter()
+        .fold(routes, |routes, &(address, path)| {
+            let id = format!("page_{}", path.replace('.', "_"));
+            let operation = Operation::new(Method::GET, "Server", id, format!("`{path}` of the chat page"))
+                .answers_with(200, kind(path), "The file.");
+            let serve = async move |headers: HeaderMap| answer(path, &headers, REVALIDATE);
+            routes.add(address, serve, operation)
+        })
+        .behind(|router| router.layer(small))
 }
 
-fn operation(path: &str, kind: &'static str) -> Operation {
-    let (id, summary) = match path {
-        "/" => ("page".to_owned(), "The chat page".to_owned()),
-        file => (format!("page{}", file.replace(['/', '.'], "_")), format!("`{file}` of the chat page")),
+async fn serve_index(headers: HeaderMap) -> Response {
+    let tag = format!("\"{}\"", *VERSION);
+    let known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    if known && !cfg!(debug_assertions) {
+        return (StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response();
+    }
+    let page = if cfg!(debug_assertions) { index() } else { INDEX.clone() };
+    let mut response = ([(header::ETAG, tag)], page).into_response();
+    about("index.html", REVALIDATE, response.headers_mut());
+    response
+}
+
+async fn serve_file(Name(file): Name, headers: HeaderMap) -> Response {
+    let (version, path) = file.split_once('/').unwrap_or_default();
+    // A page of the version before may still ask for files by its own.
+    let keep = if version == *VERSION && !cfg!(debug_assertions) { FOREVER } else { REVALIDATE };
+    answer(path, &headers, keep)
+}
+
+/// A file, or the file compressed as it lies there.
+fn answer(path: &str, headers: &HeaderMap, keep: &'static str) -> Response {
+    let mut response = match (Files::get(path), Files::get(&format!("{path}.gz"))) {
+        (Some(file), _) => file.data.into_response(),
+        (None, Some(packed)) if takes_gzip(headers) => {
+            ([(header::CONTENT_ENCODING, "gzip")], packed.data).into_response()
+        }
+        (None, Some(packed)) => match unpacked(&packed) {
+            Ok(content) => content.into_response(),
+            Err(error) => {
+                return ApiError::internal(format!("`{path}` of the page: {error}")).into_response();
+            }
+        },
+        (None, None) => {
+            return ApiError::not_found(
+                "page_file_not_found",
+                format!("the page has no file `{path}`; reload it"),
+            )
+            .into_response();
+        }
     };
-    Operation::new(Method::GET, "Server", id, summary).answers_with(200, kind, "The file.")
+    about(path, keep, response.headers_mut());
+    response
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::ACCEPT_ENCODING)
+        .and_then(|accepted| accepted.to_str().ok())
+        .is_some_and(|accepted| accepted.contains("gzip"))
+}
+
+fn unpacked(packed: &EmbeddedFile) -> std::io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    GzDecoder::new(packed.data.as_ref()).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+fn about(path: &str, keep: &'static str, headers: &mut HeaderMap) {
+    let policy = if path == "diagram.html" { FRAME_POLICY } else { PAGE_POLICY };
+    // What is no document has no use for a policy, and there are many of them.
+    if path.ends_with(".html") || path == "worker.js" {
+        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    }
+    for (name, value) in [
+        (header::CONTENT_TYPE, kind(path)),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, keep),
+        (header::VARY, "accept-encoding"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+/// The content type of a file.
+fn kind(path: &str) -> &'static str {
+    match path.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("json") => "application/json",
+        Some("webmanifest") => "application/manifest+json",
+        Some("woff2") => "font/woff2",
+        _ => "text/plain; charset=utf-8",
+    }
+}
+
+/// The page, with the addresses of all files that it needs at once, so that the browser does not learn of them one after the other.
+fn index() -> String {
+    let files: Vec<Cow<'static, str>> = Files::iter().collect();
+    let version = &*VERSION;
+    let links = |begin: &str, end: &str, rel: &str| -> String {
+        let mut found: Vec<&str> = files
+            .iter()
+            .map(|path| path.as_ref())
+            .filter(|path| path.starts_with(begin) && path.ends_with(end))
+            .collect();
+        found.sort_unstable();
+        found.iter().map(|path| format!("  <link rel=\"{rel}\" href=\"page/{version}/{path}\">\n")).collect()
+    };
+    // What lies elsewhere is loaded when it is needed.
+    let modules: String = ["main.js", "state/", "components/", "text/", "vendor/"]
+        .iter()
+        .map(|begin| links(begin, ".js", "modulepreload"))
+        .collect();
+    let mut languages: Vec<&str> =
+        files.iter().filter_map(|path| path.strip_prefix("languages/")?.strip_suffix(".js")).collect();
+    languages.sort_unstable();
+    let page = Files::get("index.html").map(|file| file.data).unwrap_or_default();
+    String::from_utf8_lossy(&page)
+        .replace("<!-- styles -->\n", &links("styles/", ".css", "stylesheet"))
+        .replace("<!-- modules -->\n", &modules)
+        .replace("{version}", version)
+        .replace("{languages}", &languages.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b17_the_page_names_its_files_and_each_of_them_is_there() {
+        let page = index();
+        let begin = format!("page/{}/", *VERSION);
+        let named: Vec<&str> = page.split('"').filter_map(|word| word.strip_prefix(begin.as_str())).collect();
+        assert!(named.len() > 20, "{page}");
+        for path in named {
+            assert!(Files::get(path).is_some(), "{path}");
+        }
+        assert!(!page.contains("<!-- ") && !page.contains('{'), "{page}");
+        assert!(page.contains("data-languages=\"de en\""), "{page}");
+    }
+
+    #[test]
+    fn b17_a_compressed_file_is_also_for_clients_that_read_none() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(
+            answer("vendor/katex.js", &headers, FOREVER).headers().get(header::CONTENT_ENCODING),
+            None
+        );
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("br, gzip"));
+        let packed = answer("vendor/katex.js", &headers, FOREVER);
+        assert_eq!(packed.headers()[header::CONTENT_ENCODING], "gzip");
+        assert_eq!(packed.headers()[header::CONTENT_TYPE], kind("a.js"));
+        assert_eq!(answer("../page.rs", &headers, FOREVER).status(), StatusCode::NOT_FOUND);
+        assert_eq!(answer("vendor/none.js", &headers, FOREVER).status(), StatusCode::NOT_FOUND);
+    }
 }

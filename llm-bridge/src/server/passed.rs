@@ -10,8 +10,7 @@ use toolrack_apis::{Front, json::Object, openai::OpenAiFront};
 use super::{
     App,
     api_error::ApiError,
-    body::is_sent_as,
-    chat::decode,
+    body::{decode, is_sent_as},
     fronts::{read_bytes, reply},
     openapi::{FORM, JsonObject, Operation},
     routes::Routes,

@@ -11,6 +11,11 @@ use serde::{Deserialize, Deserializer, de::Error};
 pub struct PublicUrl(String);
 
 impl PublicUrl {
+    /// The name of the host, without a port.
+    pub(crate) fn host(&self) -> Option<String> {
+        Url::parse(&self.0).ok()?.host_str().map(str::to_owned)
+    }
+
     /// The configured address; otherwise that of a request, by HTTP, which is all that this server speaks itself. What a header says of a
     /// proxy is not asked: every client can send it.
     pub(super) fn of(configured: Option<&Self>, headers: &HeaderMap) -> Option<Self> {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{
     App,
     api_error::ApiError,
-    chat::decode,
+    body::decode,
     conversations::{id_of, kept, not_read},
     identity::Identity,
     name::Name,

@@ -15,12 +15,13 @@ use super::{ServerSettings, identity::Identities};
 /// How long to wait for the tools of MCP servers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs the schedule, once remote tools are available.
+/// Runs the schedule, once remote tools are available. `stopping` begins no more calls, `closing` cancels those that run.
 pub(super) async fn run(
     schedule: Schedule,
     owners: Owners,
     settings: Arc<ServerSettings>,
-    stop: CancellationToken,
+    stopping: CancellationToken,
+    closing: CancellationToken,
 ) {
     let settled = async {
         if let Some(modules) = &settings.modules {
@@ -32,9 +33,9 @@ pub(super) async fn run(
     };
     tokio::select! {
         () = settled => {}
-        () = stop.cancelled() => return,
+        () = stopping.cancelled() => return,
     }
-    schedule::run(schedule, Arc::new(owners), stop).await;
+    schedule::run(schedule, Arc::new(owners), stopping, closing).await;
 }
 
 /// Looks up the owners of jobs.
@@ -58,17 +59,17 @@ struct Owner {
 }
 
 impl Owner {
-    async fn user(&self, id: &str) -> Result<Option<Caller>, StoreError> {
-        self.identities.user(&self.job.tenant, id, self.job.created_at).await
+    async fn user(&self, id: &str, delegate: bool) -> Result<Option<Caller>, StoreError> {
+        self.identities.user(&self.job.tenant, id, self.job.created_at, delegate).await
     }
 }
 
 impl CallerAuthority for Owner {
     fn caller(&self) -> StoreFuture<'_, Option<Caller>> {
         Box::pin(async move {
-            let Some(owner) = self.user(&self.job.owner.user).await? else { return Ok(None) };
+            let Some(owner) = self.user(&self.job.owner.user, false).await? else { return Ok(None) };
             let Some(via) = &self.job.owner.via else { return Ok(Some(owner)) };
-            let via = self.user(via).await?;
+            let via = self.user(via, true).await?;
             Ok(via.map(|via| via.on_behalf_of(owner)))
         })
     }

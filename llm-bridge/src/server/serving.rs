@@ -1,6 +1,6 @@
 //! Serves the connections of clients.
 
-use std::{pin::pin, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{Router, serve::Listener};
 use hyper::server::conn::http1;
@@ -10,36 +10,48 @@ use hyper_util::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use super::{
+    connections::Connections,
+    handover::{Watching, hand_on},
+    seats::Seats,
+};
+
 /// Serves until `stop` is cancelled, then waits for open answers. The head of a request has to come within `timeout`, which is also how
-/// long a connection without one is kept.
+/// long a connection without one is kept. Where another program has taken over, connections go on there.
 pub(super) async fn serve(
-    mut listener: impl Listener,
+    mut listener: Connections,
     router: Router,
     timeout: Duration,
+    max_connections: usize,
     stop: CancellationToken,
 ) {
+    let seats = Seats::new(max_connections);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(timeout);
     let connections = TaskTracker::new();
     while let Some((stream, _)) = stop.run_until_cancelled(listener.accept()).await {
-        let answering = TowerToHyperService::new(router.clone());
-        let connection = http.serve_connection(TokioIo::new(stream), answering);
         let stop = stop.clone();
+        let router = TowerToHyperService::new(router.clone());
+        let requests = stream.requests();
+        let Some(seat) = seats.take(Arc::clone(&requests)) else { continue };
+        let takeover = listener.takeover.clone();
+        let watching = Watching { router, requests: Arc::clone(&requests) };
+        let mut connection = http.serve_connection(TokioIo::new(stream), watching);
         connections.spawn(async move {
-            let mut connection = pin!(connection);
-            let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = stop.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-            };
-            if let Err(cause) = ended {
-                tracing::trace!(%cause, "connection_ended");
-            }
+            report(tokio::select! {
+                ended = &mut connection => ended,
+                () = seat.given_up() => Ok(()),
+                () = stop.cancelled() => hand_on(connection, &requests, takeover.as_ref()).await,
+            });
         });
     }
     drop(listener);
     connections.close();
     connections.wait().await;
+}
+
+fn report(ended: hyper::Result<()>) {
+    if let Err(cause) = ended {
+        tracing::trace!(%cause, "connection_ended");
+    }
 }

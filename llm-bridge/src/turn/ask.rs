@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
-use toolrack_apis::{FailureKind, Provider, ToolChoice};
+use registry_core::trace::Span;
+use toolrack_apis::{FailureKind, ToolChoice};
 use toolrack_dialects::ScanOptions;
 
 use super::{
@@ -14,60 +15,20 @@ use super::{
     offer::Round,
     pictures::PictureLimit,
     prompt,
-    raw::RawStyle,
     reader::{Options, Reader},
     recover,
     run::{End, Run},
     runner,
+    style::Style,
+    traced,
 };
-use crate::upstream::{Answer, UpstreamError};
+use crate::{
+    traces,
+    upstream::{Answer, UpstreamError},
+};
 
 /// How long to wait before a model server is asked again that was away, where tools have run already and the client cannot ask again.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
-
-/// How many calls a constrained answer has at most.
-pub(super) const MOST_AT_ONCE: usize = 8;
-
-/// How the model is asked.
-#[derive(Debug)]
-enum Style {
-    /// Without tools.
-    WithoutTools,
-    /// With the tools in the fields of the API.
-    Native,
-    /// With the tools in the prompt, and calls in this dialect or whichever the model likes.
-    Prompt(Option<&'static str>),
-    /// The same, so that the model can write nothing but calls in this dialect.
-    Constrained(&'static str, Constraint),
-    /// With a prompt from the model's own template.
-    Raw(Box<RawStyle>),
-}
-
-impl Style {
-    /// The only dialect in which calls are read, where `own` is the one of the settings.
-    fn dialect(&self, own: Option<&'static str>) -> Option<&'static str> {
-        match self {
-            Self::Constrained(dialect, _) => own.filter(|own| own == dialect),
-            Self::Raw(raw) => own.filter(|own| raw.constraint.is_none_or(|dialect| *own == dialect)),
-            _ => own,
-        }
-    }
-
-    fn is_constrained(&self) -> bool {
-        match self {
-            Self::Raw(raw) => raw.constraint.is_some(),
-            style => matches!(style, Self::Constrained(..)),
-        }
-    }
-
-    /// Whether the model can write nothing but calls.
-    fn leaves_only_calls(&self) -> bool {
-        match self {
-            Self::Raw(raw) => raw.only_calls,
-            style => matches!(style, Self::Constrained(_, Constraint::Grammar { .. })),
-        }
-    }
-}
 
 /// What helps a server that gave an error.
 #[derive(Debug, Clone, Copy)]
@@ -107,17 +68,23 @@ impl Run {
             let with_all_pictures = self.set_pictures_aside();
             let style = Box::pin(self.style(round)).await;
             let mut reader = self.new_reader(round, &style);
-            let asked = Box::pin(self.ask(round, &style)).await;
+            let mut span = traced::chat(self.backend.trace.as_ref(), &self.route);
+            let within = span.as_ref().and_then(Span::within).or_else(|| self.backend.trace.clone());
+            let asked = traces::asking(within, Box::pin(self.ask(round, &style))).await;
             if let Some(messages) = with_all_pictures {
                 self.request.messages = messages;
             }
-            let error = match asked {
-                Ok(answer) => match self.read(answer, &mut reader).await? {
-                    None => return Ok(reader),
-                    Some(error) => error,
-                },
-                Err(error) => error,
+            // Before the client sees more.
+            self.rounds_are_kept().await;
+            let read = match asked {
+                Ok(answer) => self.read(answer, &mut reader).await?,
+                Err(error) => Some(error),
             };
+            if let Some(span) = &mut span {
+                traced::chat_ended(span, &reader, read.as_ref());
+            }
+            drop(span);
+            let Some(error) = read else { return Ok(reader) };
             let raw = error.message().and_then(recover::raw_text);
             let remedy = if raw.is_none() { self.remedy(&error, &style) } else { None };
             // What the model has written, and what this server can be helped with, is not asked of another.
@@ -192,10 +159,12 @@ impl Run {
         if let Some(limit) = self.fewer_pictures(message) {
             return Some(Remedy::FewerPictures(limit));
         }
+        // llama.cpp may find out in the middle of an answer that it does not fit the grammar.
+        let status = if let UpstreamError::Refused { status, .. } = error { *status } else { 500 };
+        if style.constraint().is_some() && recover::refuses_constraint(status, message) {
+            return Some(Remedy::NoConstraint);
+        }
         if let UpstreamError::Refused { status, .. } = error {
-            if style.is_constrained() && recover::refuses_constraint(*status, message) {
-                return Some(Remedy::NoConstraint);
-            }
             if matches!(style, Style::Raw(_)) && matches!(status, 400 | 404 | 405 | 422 | 500 | 501) {
                 return Some(Remedy::Chat);
             }
@@ -217,50 +186,6 @@ impl Run {
         // It may be about these tools or this one answer.
         let may_be_read = recover::could_not_read(message) || breaks_grammar() || fails_at_required();
         may_be_read.then_some(Remedy::Prompt(Evidence::Unread))
-    }
-
-    /// How the model is asked now.
-    async fn style(&mut self, round: Round) -> Style {
-        self.api = self.route.api().await;
-        let with_tools = self.offer.has_tools() && !self.asks_for_form();
-        if self.is_set_to_raw()
-            && let Some(raw) = Box::pin(self.raw_style(round, with_tools)).await
-        {
-            return Style::Raw(raw);
-        }
-        if !with_tools {
-            return Style::WithoutTools;
-        }
-        let kind = self.route.kind();
-        let required = self.required.is_some();
-        let must_constrain = required
-            && self.tool_style() == ToolStyle::Auto
-            && (self.missing() > 0 || kind.is_some_and(|kind| kind.ignores_tool_choice));
-        if !self.prompt_style && !must_constrain {
-            return Style::Native;
-        }
-        // The template that the model has learned with goes before words of this server's.
-        if self.may_use_raw()
-            && let Some(raw) = Box::pin(self.raw_style(round, true)).await
-        {
-            return Style::Raw(raw);
-        }
-        let name = self.dialect().unwrap_or(prompt::COMMON_DIALECT);
-        // A request with a grammar of its own has no room for another.
-        let may_constrain = required && !self.is_unconstrained && !self.request.has_grammar;
-        let dialect = toolrack_dialects::dialect(name).filter(|_| may_constrain);
-        let constrained = match dialect {
-            Some(dialect) => {
-                let most = if self.parallel == Some(false) { 1 } else { MOST_AT_ONCE };
-                let field = kind.and_then(|kind| kind.grammar).filter(|_| self.api == Provider::OpenAi);
-                Constraint::to_calls(self.offer.functions(round), dialect, field, most).await
-            }
-            None => None,
-        };
-        match constrained {
-            Some((dialect, constraint)) => Style::Constrained(dialect.name, constraint),
-            None => Style::Prompt(self.dialect()),
-        }
     }
 
     async fn ask(&mut self, round: Round, style: &Style) -> Result<Answer, UpstreamError> {
@@ -291,21 +216,17 @@ impl Run {
                 prompt::remind(&mut request.messages, last_words);
                 self.route.ask(&request, &definitions).await
             }
-            Style::Prompt(dialect) => {
+            Style::Prompt(constraint) => {
                 let mut request = self.request.clone();
-                if missing > 0 {
+                let constraint = constraint.as_ref();
+                if missing > usize::from(constraint.is_some()) {
                     prompt::remind(&mut request.messages, last_words);
                 }
-                prompt::describe_tools(&mut request.messages, &functions(), *dialect, required);
-                self.route.ask(&request, "").await
-            }
-            Style::Constrained(dialect, constraint) => {
-                let mut request = self.request.clone();
-                if missing > 1 {
-                    prompt::remind(&mut request.messages, last_words);
+                let dialect = constraint.map(|constraint| constraint.dialect).or(self.dialect());
+                prompt::describe_tools(&mut request.messages, &functions(), dialect, required);
+                if let Some(constraint) = constraint {
+                    constraint.apply(&mut request);
                 }
-                prompt::describe_tools(&mut request.messages, &functions(), Some(dialect), required);
-                constraint.apply(&mut request);
                 self.route.ask(&request, "").await
             }
         }
@@ -322,7 +243,7 @@ impl Run {
             stream: self.request.stream,
             one_call: self.parallel == Some(false),
             required: self.required.is_some().then_some(round),
-            only_calls: style.leaves_only_calls(),
+            only_calls: style.constraint().is_some_and(Constraint::leaves_only_calls),
             quiet: self.form.is_some() || self.holds_answer(),
             // One more, which is refused and says so.
             max_calls: max_calls.saturating_add(1),
@@ -430,7 +351,7 @@ fn is_internal(error: &UpstreamError) -> bool {
 }
 
 /// Whether the server may be back in a moment.
-fn is_away(error: &UpstreamError) -> bool {
+pub(super) fn is_away(error: &UpstreamError) -> bool {
     match error {
         UpstreamError::Unreachable { .. } | UpstreamError::Interrupted(_) => true,
         UpstreamError::Refused { status, .. } => matches!(status, 408 | 429 | 500 | 502 | 503 | 504),

@@ -24,6 +24,10 @@ pub(super) struct FoundCall {
     pub(super) arguments: String,
     pub(super) input: CallInput,
     pub(super) origin: Origin,
+    /// The text that the call was read from, for one in the text of an answer.
+    pub(super) source: Option<String>,
+    /// Whether the answer quotes it.
+    pub(super) is_quoted: bool,
     /// The text behind the tag, for a tag line.
     pub(super) raw_argument: Option<String>,
     /// What only the model server's API knows of it.

@@ -18,7 +18,7 @@ impl Backend {
         // A server that is away does not keep the client from an estimate.
         let route = self.upstream().route(asked.as_deref()).await.unwrap_or_default();
         let name = route.model();
-        run::assemble(self, &mut request, &offer, &route.full_name()).await;
+        run::assemble(self, &mut request, &offer, &route.full_name(), None).await;
         if let Some(messages) = self.picture_limit(&route).apply(&request.messages) {
             request.messages = messages;
         }

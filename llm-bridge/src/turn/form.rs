@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jsonschema::PatternOptions;
+use registry_core::schema::BoundedValidator;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use toolrack_apis::{Failure, FinishReason, Request, ResponseFormat, TurnEvent};
@@ -154,6 +154,49 @@ impl Run {
     }
 }
 
+/// Declares the properties that a schema requires and nowhere describes. It says the same, and servers that make a grammar of it
+/// would leave them out: llama.cpp's goes by `properties` alone.
+pub(super) fn declare_required(format: &mut Option<ResponseFormat>) {
+    if let Some(ResponseFormat::JsonSchema { schema, .. }) = format {
+        declare_required_in(schema);
+    }
+}
+
+fn declare_required_in(schema: &mut Value) {
+    let Value::Object(schema) = schema else { return };
+    for (keyword, value) in schema.iter_mut() {
+        match (keyword.as_str(), value) {
+            ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(parts)) => {
+                parts.values_mut().for_each(declare_required_in);
+            }
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems" | "items", Value::Array(parts)) => {
+                parts.iter_mut().for_each(declare_required_in);
+            }
+            ("items" | "additionalProperties", part) => declare_required_in(part),
+            _ => {}
+        }
+    }
+    // What else may say what a property is.
+    const ELSEWHERE: [&str; 6] =
+        ["$ref", "allOf", "anyOf", "oneOf", "patternProperties", "unevaluatedProperties"];
+    let may_have_any = schema.get("additionalProperties").is_none_or(|more| *more == Value::Bool(true));
+    let required = match schema.get("required") {
+        Some(Value::Array(required))
+            if may_have_any && !ELSEWHERE.iter().any(|key| schema.contains_key(*key)) =>
+        {
+            required.clone()
+        }
+        _ => return,
+    };
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
+    let Value::Object(properties) = properties else { return };
+    for name in required.iter().filter_map(Value::as_str) {
+        if !properties.contains_key(name) {
+            properties.insert(name.to_owned(), json!({}));
+        }
+    }
+}
+
 /// Whether a text has the form without having been asked for it.
 pub(super) fn fits_already(format: &ResponseFormat, text: &str) -> bool {
     *format == ResponseFormat::JsonObject
@@ -177,14 +220,13 @@ fn check(format: &ResponseFormat, text: &str) -> Result<(), Misfit> {
         ResponseFormat::JsonObject => &any_object,
         ResponseFormat::JsonSchema { schema, .. } => schema,
     };
-    let validator = jsonschema::options().with_pattern_options(PatternOptions::regex()).build(schema);
-    let validator = validator.map_err(|_| Misfit::Schema)?;
+    let validator = BoundedValidator::new(schema).map_err(|_| Misfit::Schema)?;
     let value = serde_json::from_str(text);
     let value = value.map_err(|error| Misfit::Answer(format!("it is no JSON: {error}")))?;
-    let fault = validator.iter_errors(&value).next();
-    match fault {
+    // One that would take too long is not held against the answer.
+    match validator.faults(&value, schema, 1).unwrap_or_default().pop() {
         None => Ok(()),
-        Some(fault) => Err(Misfit::Answer(format!("{fault} (at `{}`)", fault.instance_path()))),
+        Some(fault) => Err(Misfit::Answer(fault)),
     }
 }
 
@@ -201,6 +243,41 @@ fn without_fence(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn b14_what_a_schema_requires_is_declared_where_nothing_else_says_what_it_is() {
+        let declared = |schema: Value| {
+            let mut format =
+                Some(ResponseFormat::JsonSchema { name: None, description: None, strict: None, schema });
+            declare_required(&mut format);
+            let Some(ResponseFormat::JsonSchema { schema, .. }) = format else { unreachable!() };
+            schema
+        };
+        let inner = json!({"type": "object", "required": ["adults", "children"]});
+        let outer = json!({"type": "object", "properties": {"people": {"type": "array", "items": inner}}, "required": ["people", "place"]});
+        assert_eq!(
+            declared(outer),
+            json!({"type": "object", "properties": {"place": {}, "people": {"type": "array", "items":
+                {"type": "object", "required": ["adults", "children"], "properties": {"adults": {}, "children": {}}}}},
+                "required": ["people", "place"]})
+        );
+        for same in [
+            json!({"type": "object", "required": ["a"], "additionalProperties": false}),
+            json!({"allOf": [{"properties": {"a": {"type": "string"}}}], "required": ["a"]}),
+            json!({"$ref": "#/$defs/a", "required": ["a"], "$defs": {"a": {"properties": {"a": {"type": "string"}}}}}),
+            json!({"required": [1, null]}),
+            json!(true),
+        ] {
+            let before = same.clone();
+            let mut now = declared(same);
+            if let Some(fields) = now.as_object_mut()
+                && fields.get("properties").is_some_and(|properties| *properties == json!({}))
+            {
+                fields.remove("properties");
+            }
+            assert_eq!(now, before);
+        }
+    }
 
     #[test]
     fn a_fence_around_the_whole_is_taken_away() {

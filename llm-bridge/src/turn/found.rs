@@ -1,6 +1,6 @@
 //! The deferred tools that a conversation has found, which it can use from then on.
 //!
-//! A conversation is known by the id that the client gives it, or else by its first message, which stays when the rest grows. Two
+//! A conversation is known by the id that the client gives it, or else by the user's first message, which stays when the rest grows. Two
 //! conversations of one user that begin alike are one here; that costs some definitions and allows nothing, as what may be used is asked in
 //! every turn. What is known here is this process's; after a restart and on another server the transcripts of the conversation say it.
 
@@ -48,7 +48,8 @@ fn conversation(request: &Request) -> Option<u64> {
     match &request.extension.chat_id {
         Some(id) => ("id", id).hash(&mut hasher),
         None => {
-            let first = request.messages.iter().find(|message| message.role == Role::User)?;
+            let messages = request.conversation.earlier.iter().chain(&request.messages);
+            let first = messages.into_iter().find(|message| message.role == Role::User)?;
             ("first", first.plain_text(), media(first)).hash(&mut hasher);
         }
     }

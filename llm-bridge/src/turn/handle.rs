@@ -11,7 +11,9 @@ use std::{
 use futures_util::FutureExt;
 use tokio::{runtime::Handle, sync::mpsc};
 use tokio_util::sync::CancellationToken;
-use toolrack_apis::{Failure, Message, TurnEvent};
+use toolrack_apis::{Failure, Message, SeenAnswer, TurnEvent};
+
+use crate::upstream::via::carried;
 
 /// Where the events of a turn go.
 pub(super) type Events = mpsc::Sender<Queued>;
@@ -41,8 +43,18 @@ impl From<Queued> for TurnEvent {
     }
 }
 
-/// What a turn has added to the conversation.
-pub(super) type Answer = Arc<Mutex<Vec<Message>>>;
+/// What a turn has added to its conversation, for whoever keeps conversations.
+#[derive(Debug, Default)]
+pub struct TurnAnswer {
+    /// The messages, with the calls of the server's tools and their results.
+    pub messages: Vec<Message>,
+    /// The deferred tools that the conversation has found so far: [`found`](toolrack_apis::Conversation::found) of a request that continues it.
+    pub found: Vec<String>,
+    /// What the client has seen of the conversation by now: [`answers`](toolrack_apis::Conversation::answers) of such a request.
+    pub seen: Option<SeenAnswer>,
+}
+
+pub(super) type Answer = Arc<Mutex<TurnAnswer>>;
 
 /// A turn. It runs in the task that waits for its events, so that a token wakes one task only, and stands while nobody waits; tools
 /// run in tasks of their own. Dropping it cancels the model's answer and the tools.
@@ -66,7 +78,7 @@ impl Turn {
         cancellation: CancellationToken,
     ) -> Self {
         // A panic, which the log tells of, ends the turn and not the client's connection.
-        let running = AssertUnwindSafe(running).catch_unwind().map(drop);
+        let running = carried(AssertUnwindSafe(running).catch_unwind().map(drop));
         Self { running: Some(Box::pin(running)), events, over: false, answer, cancellation }
     }
 
@@ -113,9 +125,8 @@ impl Turn {
         Poll::Ready(self.events.try_recv().ok())
     }
 
-    /// What the turn has added to the conversation, with the calls of the server's tools and their results, for whoever keeps
-    /// conversations. It is there once the turn has [finished](TurnEvent::Finished), and is given once.
-    pub fn take_answer(&mut self) -> Vec<Message> {
+    /// What the turn has added to the conversation. It is there once the turn has [finished](TurnEvent::Finished), and is given once.
+    pub fn take_answer(&mut self) -> TurnAnswer {
         std::mem::take(&mut self.answer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -102,6 +102,14 @@ impl Meter {
         Self { limits, rounds: 0, calls: 0, seen: HashMap::new() }
     }
 
+    /// Counts what a turn before this one has done that it goes on with. One more round is there in any case.
+    pub(super) fn resume(&mut self, rounds: u32, calls: &[(String, Value)]) {
+        self.rounds = rounds.min(self.limits.max_rounds.saturating_sub(1));
+        for (name, arguments) in calls {
+            self.count_call(name, arguments);
+        }
+    }
+
     /// Counts a round; says when it is one too many.
     pub(super) fn begin_round(&mut self) -> Result<u32, Reached> {
         if self.rounds == self.limits.max_rounds {

@@ -7,10 +7,12 @@ mod clock;
 mod constrain;
 mod context;
 mod count;
+mod flow;
 mod form;
 mod found;
 mod handle;
 mod history;
+mod interrupted;
 mod kept;
 mod learned;
 mod limits;
@@ -19,41 +21,47 @@ mod narrow;
 mod native;
 mod offer;
 mod paragraphs;
+mod parts;
 mod pictures;
 mod prepared;
 pub mod prompt;
+mod quoted;
 mod raw;
 mod read_result;
 mod reader;
 mod recover;
-mod replace;
 mod require;
 mod room;
 mod run;
 mod runner;
 mod shorten;
+mod show;
+mod style;
+mod traced;
 mod transcript;
-mod visible;
 
 use std::{sync::Arc, time::Duration};
 
 use moka::sync::Cache;
-use registry_core::{Caller, CallerAuthority, Registry, Tool, ToolContext, store::Conversations};
+use registry_core::{
+    Caller, CallerAuthority, Registry, Tool, ToolContext, store::Conversations, trace::Trace,
+};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_apis::{BadRequest, Request};
 use toolrack_dialects::ParseOptions;
 
-pub use handle::Turn;
+pub use handle::{Turn, TurnAnswer};
+pub use kept::ResultFile;
 pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
 pub use models::{ModelRoute, ModelSettings, Models};
 pub(crate) use pictures::write_within;
 #[cfg(feature = "cli")]
-pub(crate) use recover::raw_text;
+pub(crate) use recover::{could_not_read, raw_text};
 pub(crate) use run::PLAIN;
-pub(crate) use visible::approval_notice;
+pub(crate) use transcript::{approval_notice, question_notice};
 
 use crate::upstream::{Route, Upstream};
 use prepared::Prepared;
@@ -144,6 +152,15 @@ pub struct Backend {
     #[debug(skip)]
     standing: Option<Arc<dyn CallerAuthority>>,
     transcripts: transcript::Transcripts,
+    /// Where files of results last longer than this process.
+    file_store: Option<Conversations>,
+    /// The tool that reads what was left out of results.
+    #[debug(skip)]
+    read_result: Arc<Tool>,
+    /// The address at which the client of the next turn reaches the server, for the files that its tools give.
+    base_url: Option<Arc<str>>,
+    /// Where the next turn is in a trace.
+    trace: Option<Trace>,
     shared: Arc<Shared>,
 }
 
@@ -157,19 +174,26 @@ struct Shared {
     learned: learned::Learned,
     /// The models, by their full names, of which the log has said that the tools take much of their context.
     crowded: Cache<String, ()>,
-    /// What was left out of results, and the tool that reads it.
+    /// What was left out of results.
     kept: kept::KeptResults,
-    read_result: Arc<Tool>,
+    /// What the person gets of results as files.
+    files: kept::KeptFiles,
     pictures: pictures::Pictures,
     turns: TaskTracker,
     stopping: CancellationToken,
 }
 
+impl Shared {
+    /// The tool that reads what was left out of results, and finds it in these transcripts where it is not in memory.
+    fn read_result(&self, transcripts: transcript::Transcripts) -> Arc<Tool> {
+        let limit = self.settings.limits.max_result_characters;
+        Arc::new(read_result::tool(self.kept.clone(), transcripts, limit))
+    }
+}
+
 impl Backend {
     /// A backend.
     pub fn new(registry: Registry, upstream: Upstream, settings: ChatSettings) -> Self {
-        let kept = kept::KeptResults::default();
-        let read_result = read_result::tool(kept.clone(), settings.limits.max_result_characters);
         let shared = Shared {
             upstream,
             settings,
@@ -177,31 +201,55 @@ impl Backend {
             definitions: Arc::default(),
             learned: learned::Learned::default(),
             crowded: Cache::new(1024),
-            kept,
-            read_result: Arc::new(read_result),
+            kept: kept::KeptResults::default(),
+            files: kept::KeptFiles::default(),
             pictures: pictures::Pictures::default(),
             turns: TaskTracker::new(),
             stopping: CancellationToken::new(),
         };
-        Self { registry, standing: None, transcripts: Default::default(), shared: Arc::new(shared) }
+        let transcripts = transcript::Transcripts::default();
+        let (read_result, shared) = (shared.read_result(transcripts.clone()), Arc::new(shared));
+        let file_store = None;
+        let (standing, base_url, trace) = (None, None, None);
+        Self { registry, standing, transcripts, file_store, read_result, base_url, trace, shared }
     }
 
-    /// The same backend, which keeps in this store what clients do not see of their conversations, in place of the process's memory.
+    /// The same backend, which keeps in this store what clients do not see of their conversations, in place of the process's memory, and the
+    /// files of results.
     #[must_use]
     pub fn with_conversations(self, conversations: Conversations) -> Self {
-        Self { transcripts: transcript::Transcripts::new(conversations), ..self }
+        let file_store = Some(conversations.clone()).filter(Conversations::are_kept);
+        let transcripts = transcript::Transcripts::new(conversations);
+        let read_result = self.shared.read_result(transcripts.clone());
+        Self { transcripts, file_store, read_result, ..self }
     }
 
     /// The same backend for a request of one user: with the tools of the user's tenant, and, where a turn is not to go on with what
     /// the user may do at its beginning, with somebody who is asked before each call.
     #[must_use]
     pub fn for_request(&self, registry: Registry, standing: Option<Arc<dyn CallerAuthority>>) -> Self {
-        let (transcripts, shared) = (self.transcripts.clone(), Arc::clone(&self.shared));
-        Self { registry, standing, transcripts, shared }
+        Self { registry, standing, base_url: None, trace: None, ..self.clone() }
+    }
+
+    /// The same backend for a client that reaches the server at this address, without a slash at its end. Its text has links to the files
+    /// that tools give; without an address they are only named.
+    #[must_use]
+    pub fn reached_at(self, base_url: Option<String>) -> Self {
+        Self { base_url: base_url.map(Into::into), ..self }
+    }
+
+    /// The same backend for a request that is in a trace.
+    #[must_use]
+    pub fn traced(self, trace: Option<Trace>) -> Self {
+        Self { trace, ..self }
     }
 
     fn context(&self, caller: Caller) -> ToolContext {
         let context = self.registry.context(caller);
+        let context = match &self.trace {
+            Some(trace) => context.with_trace(trace.clone()),
+            None => context,
+        };
         match &self.standing {
             Some(standing) => context.with_authority(Arc::clone(standing)),
             None => context,
@@ -255,6 +303,12 @@ impl Backend {
     /// Whose a conversation is: users of two tenants may have one name.
     fn owner(&self, caller: &Caller) -> String {
         read_result::owner(self.registry.tenant(), &caller.user)
+    }
+
+    /// Waits until everything that runs has finished, without cancelling it.
+    pub(crate) async fn finished(&self) {
+        self.shared.turns.close();
+        self.shared.turns.wait().await;
     }
 
     /// Cancels the turns that run, and those to come, and waits until their tools have left their records.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, num::NonZeroU64, path::PathBuf};
 
-use serde::{Deserialize, Deserializer, de::Error};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use toolrack_dialects::{self as dialect, Dialect};
 
@@ -13,8 +13,9 @@ use crate::upstream::ModelPattern;
 type DialectName = &'static str;
 
 /// How a model is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum ModelRoute {
     /// By the chat endpoint of its server.
     Chat,
@@ -35,6 +36,8 @@ pub struct ModelSettings {
     pub tool_style: Option<ToolStyle>,
     /// Whether it sees the pictures in results; `None` to try.
     pub pictures: Option<bool>,
+    /// Whether its calls are kept to the schemas of their tools, where it may call or not; `None` where a client's tool is `strict`.
+    pub strict_tools: Option<bool>,
     /// How it is asked; `None` for its server's chat endpoint, and with a prompt of its own template where that cannot do the job.
     pub route: Option<ModelRoute>,
     /// The file of its template: a `.jinja`, or a model in a `.gguf`. `None` for what its server gives.
@@ -54,7 +57,7 @@ impl TryFrom<BTreeMap<String, ModelSettings>> for Models {
         let named = |(name, settings): (String, ModelSettings)| {
             if settings == ModelSettings::default() {
                 return Err(format!(
-                    "nothing is set for the model `{name}`; set `dialect`, `tool_style`, `context`, `pictures`, `route` or `template`"
+                    "nothing is set for the model `{name}`; set `dialect`, `tool_style`, `context`, `pictures`, `strict_tools`, `route` or `template`"
                 ));
             }
             Ok((ModelPattern::try_from(name)?, settings))
@@ -82,6 +85,11 @@ impl Models {
     /// Whether the model of this name sees the pictures in results.
     pub fn pictures(&self, model: &str) -> Option<bool> {
         self.find(model, |settings| settings.pictures)
+    }
+
+    /// Whether calls of the model of this name are kept to the schemas of their tools.
+    pub fn strict_tools(&self, model: &str) -> Option<bool> {
+        self.find(model, |settings| settings.strict_tools)
     }
 
     /// How the model of this name is asked.

@@ -1,11 +1,8 @@
 //! The raw route in a turn: the model is asked with a prompt from its own template, and its text is read here.
 
 use toolrack_apis::{Provider, Request};
-use toolrack_dialects::dialect;
 
-use super::{
-    ToolStyle, ask::MOST_AT_ONCE, constrain::Constraint, models::ModelRoute, offer::Round, prompt, run::Run,
-};
+use super::{ToolStyle, constrain::Constraint, models::ModelRoute, offer::Round, prompt, run::Run};
 use crate::upstream::{RawQuestion, RawTools, UpstreamError};
 
 /// How the model is asked by the raw route.
@@ -15,9 +12,7 @@ pub(super) struct RawStyle {
     /// The request, which says how the model chooses its words.
     pub(super) request: Request,
     /// What keeps the model to calls.
-    pub(super) constraint: Option<&'static str>,
-    /// Whether that is a grammar, which leaves it nothing else to write.
-    pub(super) only_calls: bool,
+    pub(super) constraint: Option<Constraint>,
 }
 
 impl Run {
@@ -71,24 +66,17 @@ impl Run {
             let last_words = self.required.as_ref().map_or("", |required| &required.last_words);
             prompt::remind(&mut request.messages, last_words);
         }
-        let may_constrain = self.required.is_some() && !self.is_unconstrained && !request.has_grammar;
-        let name = self.dialect().or(model.dialect).unwrap_or(prompt::COMMON_DIALECT);
-        let constrained = match dialect(name).filter(|_| may_constrain && with_tools) {
-            Some(dialect) => {
-                let most = if self.parallel == Some(false) { 1 } else { MOST_AT_ONCE };
-                let field = self.route.kind().and_then(|kind| kind.grammar);
-                let field = field.filter(|_| self.api == Provider::OpenAi);
-                Constraint::to_calls(self.offer.functions(round), dialect, field, most).await
-            }
-            None => None,
+        let constraint = match with_tools {
+            true => self.constraint(round, self.dialect().or(model.dialect), true).await,
+            false => None,
         };
-        let mut only_calls = false;
-        if let Some((_, constraint)) = &constrained {
+        if let Some(constraint) = &constraint {
             constraint.apply(&mut request);
-            only_calls = matches!(constraint, Constraint::Grammar { .. });
         }
-        let question = self.route.raw_question(model, request.clone(), tools, constrained.is_some()).await?;
-        let constraint = constrained.map(|(dialect, _)| dialect.name);
-        Ok(RawStyle { question, request, constraint, only_calls })
+        let opening = constraint.as_ref().and_then(Constraint::opening);
+        let ends_thinking = constraint.is_some() && opening.is_none();
+        let mut question = self.route.raw_question(model, request.clone(), tools, ends_thinking).await?;
+        question.preserve(opening);
+        Ok(RawStyle { question, request, constraint })
     }
 }

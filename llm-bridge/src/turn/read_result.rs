@@ -1,15 +1,16 @@
 //! The tool with which a model reads on in a result that was shortened.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
-use registry_core::{Handler, Tool, ToolContext, ToolError, ToolPolicy, ToolResult, ToolSpec};
+use registry_core::{Handler, Tool, ToolContext, ToolError, ToolPolicy, ToolResult, ToolSpec, flow::Reads};
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
 use super::{
-    kept::KeptResults,
+    kept::{KeptResults, is_beginning},
     offer::Offer,
     shorten::{self, middle, with_note},
+    transcript::Transcripts,
 };
 
 /// The tool's name in the registry's path. No registry has it: it is offered in conversations with shortened results alone.
@@ -23,7 +24,7 @@ const NOTE: usize = 160;
 const SMALL: usize = 256 * 1024;
 
 /// The tool; `limit` is how many characters a result has at most.
-pub(super) fn tool(kept: KeptResults, limit: usize) -> Tool {
+pub(super) fn tool(kept: KeptResults, transcripts: Transcripts, limit: usize) -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -38,8 +39,9 @@ pub(super) fn tool(kept: KeptResults, limit: usize) -> Tool {
         description: Some("Reads on in a result of a tool that was shortened.".to_owned()),
         ..ToolSpec::new(READ_RESULT, schema)
     };
-    let policy = ToolPolicy { idempotent: true, ..ToolPolicy::new() };
-    Tool::built_in(spec, policy, Arc::new(ReadResult { kept, limit }), jiff::Timestamp::now())
+    // The result may have come in an earlier turn.
+    let policy = ToolPolicy { idempotent: true, reads: Some(Reads::BOTH), ..ToolPolicy::new() };
+    Tool::built_in(spec, policy, Arc::new(ReadResult { kept, transcripts, limit }), jiff::Timestamp::now())
 }
 
 /// Whose results a call may read.
@@ -50,14 +52,26 @@ pub(super) fn owner(tenant: &str, user: &str) -> String {
 /// The code of [`READ_RESULT`].
 struct ReadResult {
     kept: KeptResults,
+    transcripts: Transcripts,
     limit: usize,
 }
 
 impl ReadResult {
-    fn read(&self, context: &ToolContext, arguments: &Map<String, Value>) -> ToolResult {
+    /// The whole text of a result: from this process, or else, after a restart or on another server, from the store.
+    async fn find(&self, context: &ToolContext, id: &str) -> Option<Arc<str>> {
+        let (tenant, user) = (context.tenant(), context.caller().user.as_str());
+        let owner = owner(tenant, user);
+        if let Some(text) = self.kept.get(&owner, id) {
+            return Some(text);
+        }
+        let text = self.transcripts.result((tenant, user), id).await?;
+        self.kept.keep(&owner, &text);
+        Some(text.into())
+    }
+
+    async fn read(&self, context: &ToolContext, arguments: &Map<String, Value>) -> ToolResult {
         let id = arguments.get("id").and_then(Value::as_str).unwrap_or_default();
-        let owner = owner(context.tenant(), &context.caller().user);
-        let Some(text) = self.kept.get(&owner, id.trim()) else {
+        let Some(text) = self.find(context, id.trim()).await else {
             // For the model alone, so that it is no message to the user.
             let gone = ToolResult::new(format!(
                 "There is no result `{id}`, or it is not kept any more. Call the tool that gave it again, if you need it."
@@ -77,7 +91,11 @@ impl ReadResult {
 fn part(text: &str, from: usize, length: usize) -> String {
     let mut places = text.char_indices().map(|(at, _)| at);
     let Some(begin) = places.nth(from) else {
-        return format!("[The result ends at character {}.]", text.chars().count());
+        let count = text.chars().count();
+        return match is_beginning(text) {
+            true => format!("[Only the first {count} characters of the result are kept.]"),
+            false => format!("[The result ends at character {count}.]"),
+        };
     };
     let end = match length.checked_sub(1).and_then(|more| places.nth(more)) {
         Some(end) => end,
@@ -86,12 +104,13 @@ fn part(text: &str, from: usize, length: usize) -> String {
     let piece = text.get(begin..end).unwrap_or_default();
     let to = from + piece.chars().count();
     let rest = text.get(end..).unwrap_or_default().chars().count();
-    let after = if rest == 0 {
-        "[The result ends here.]".to_owned()
-    } else {
-        format!("[{rest} more characters follow, from {to}]")
+    let after = match rest {
+        // The text says it itself.
+        0 if is_beginning(text) => String::new(),
+        0 => "\n[The result ends here.]".to_owned(),
+        rest => format!("\n[{rest} more characters follow, from {to}]"),
     };
-    format!("[Characters {from} to {to}]\n{piece}\n{after}")
+    format!("[Characters {from} to {to}]\n{piece}{after}")
 }
 
 impl Handler for ReadResult {
@@ -100,31 +119,47 @@ impl Handler for ReadResult {
         context: &'a ToolContext,
         arguments: Map<String, Value>,
     ) -> registry_core::BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(std::future::ready(Ok(self.read(context, &arguments))))
+        Box::pin(async move { Ok(self.read(context, &arguments).await) })
     }
 }
 
 impl Offer {
     /// What the model is given of a result: all, or so many characters, and how to read on.
     pub(super) fn shortened(&self, text: String, limit: usize) -> String {
-        let Some(name) = self.reading() else { return shorten::shorten(text, limit) };
-        let Some(middle) = middle(&text, limit, NOTE) else { return text };
+        self.shortened_as(text, limit).0
+    }
+
+    /// The same, and the id of what was left out.
+    fn shortened_as(&self, text: String, limit: usize) -> (String, Option<String>) {
+        let Some(name) = self.reading() else { return (shorten::shorten(text, limit), None) };
+        let Some(middle) = middle(&text, limit, NOTE) else { return (text, None) };
         let id = self.kept.keep(&self.owner, &text);
         self.found.add(&[READ_RESULT.to_owned()]);
         let from = text.get(..middle.start).unwrap_or_default().chars().count();
         let call = json!({"id": id, "from": from});
-        with_note(&text, &middle, |left_out| {
+        let shortened = with_note(&text, &middle, |left_out| {
             format!("[… {left_out} characters were left out here; to read on, call {name} with {call}]")
-        })
+        });
+        (shortened, Some(id))
     }
 
-    /// The same for a text of any length.
-    pub(super) async fn shortened_beside(self: &Arc<Self>, text: String, limit: usize) -> String {
-        if text.len() <= SMALL {
-            return self.shortened(text, limit);
-        }
-        let offer = Arc::clone(self);
-        spawn_blocking(move || offer.shortened(text, limit)).await.unwrap_or_default()
+    /// What the model is given of a result of this turn, of any length.
+    pub(super) async fn shorten_result(self: &Arc<Self>, text: String, limit: usize) -> String {
+        let (text, id) = if text.len() <= SMALL {
+            self.shortened_as(text, limit)
+        } else {
+            let offer = Arc::clone(self);
+            spawn_blocking(move || offer.shortened_as(text, limit)).await.unwrap_or_default()
+        };
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).extend(id);
+        text
+    }
+
+    /// The whole texts of the results of this turn that were shortened, with their ids, once.
+    pub(super) fn take_left_out(&self) -> Vec<(String, Arc<str>)> {
+        let ids = std::mem::take(&mut *self.left_out.lock().unwrap_or_else(PoisonError::into_inner));
+        let text_of = |id: String| self.kept.get(&self.owner, &id).map(|text| (id, text));
+        ids.into_iter().filter_map(text_of).collect()
     }
 }
 

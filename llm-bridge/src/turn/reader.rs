@@ -14,6 +14,7 @@ use super::{
     call::{FoundCall, NATIVE, new_call_id},
     native::NativeCalls,
     offer::{Offer, Round, Target},
+    quoted,
     recover::Sent,
 };
 
@@ -151,6 +152,8 @@ impl Reader {
                 arguments: call.arguments,
                 input: call.input,
                 origin: Origin::Native,
+                source: None,
+                is_quoted: false,
                 raw_argument: None,
                 passing: call.passing,
             };
@@ -294,7 +297,8 @@ impl Taker<'_> {
             Event::Call(call) => {
                 let place = Place::Text(call.index);
                 let id = self.announced.as_mut().and_then(|announced| announced.finish(place, self.events));
-                let found = found(call, id, self.offer);
+                let is_quoted = quoted::in_answer(self.shown, &call.source);
+                let found = FoundCall { is_quoted, ..found(call, id, self.offer) };
                 self.events.extend(found.started().map(TurnEvent::Tool));
                 self.calls.push(found);
             }
@@ -365,6 +369,8 @@ fn found(call: Call, id: Option<String>, offer: &Offer) -> FoundCall {
         },
         input,
         origin: Origin::Text(call.dialect.into()),
+        source: Some(call.source),
+        is_quoted: false,
         raw_argument,
         passing: Passing::none(),
     }

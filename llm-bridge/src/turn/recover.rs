@@ -17,7 +17,7 @@ pub(crate) fn raw_text(message: &str) -> Option<&str> {
 /// Whether an error says that the server could not read what the model has written, without the text: llama.cpp's
 /// `The model produced output that does not match the expected peg-native format` (ggml-org/llama.cpp#27733). With the tools in the prompt
 /// the server reads nothing.
-pub(super) fn could_not_read(message: &str) -> bool {
+pub(crate) fn could_not_read(message: &str) -> bool {
     message.contains("output that does not match the expected")
 }
 

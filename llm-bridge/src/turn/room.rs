@@ -79,6 +79,21 @@ fn shorten_old(messages: &mut [Message], offer: &Offer, goal: u64, removed: &mut
     }
 }
 
+impl Removed {
+    /// Puts the texts back into messages of which so many stood before them.
+    fn restore(&self, messages: &mut [Message], before: usize) {
+        for Original { place: [message, part, at], text } in &self.originals {
+            let message = message.checked_sub(before).and_then(|message| messages.get_mut(message));
+            let part = message.and_then(|message| message.parts.get_mut(*part));
+            if let Some(Content::Result(result)) = part.map(|part| &mut part.content)
+                && let Some(part) = result.parts.get_mut(*at)
+            {
+                part.content = Content::Text(text.clone());
+            }
+        }
+    }
+}
+
 impl Run {
     /// Shortens the oldest results where the conversation would not fit in the model's context with an answer.
     pub(super) async fn make_room(&mut self) {
@@ -119,14 +134,15 @@ impl Run {
 
     /// Puts back what this turn's own results were, which are kept whole.
     pub(super) fn restore_results(&mut self) {
-        for Original { place: [message, part, at], text } in mem::take(&mut self.context.removed).originals {
-            let part = self.request.messages.get_mut(message).and_then(|message| message.parts.get_mut(part));
-            if let Some(Content::Result(result)) = part.map(|part| &mut part.content)
-                && let Some(part) = result.parts.get_mut(at)
-            {
-                part.content = Content::Text(text);
-            }
-        }
+        mem::take(&mut self.context.removed).restore(&mut self.request.messages, 0);
+    }
+
+    /// What the turn has added to the conversation, with so many messages before that, and its results as they were.
+    pub(super) fn restored_behind(&self, before: usize) -> Vec<Message> {
+        let mut messages = self.added_behind(before).to_vec();
+        let before = self.request.messages.len() - messages.len();
+        self.context.removed.restore(&mut messages, before);
+        messages
     }
 }
 

@@ -5,12 +5,13 @@ use std::{
     time::Duration,
 };
 
-use registry_core::{Caller, Conversation, ToolContext};
-use tokio::sync::mpsc;
+use futures_util::{future::OptionFuture, join};
+use registry_core::{Caller, Conversation, ToolContext, flow::HasRead, trace::Span};
+use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_apis::{
-    BadRequest, Call, ClientCall, Failure, FinishReason, Message, Provider, Request, ResponseFormat, Role,
-    TurnEvent, Usage,
+    BadRequest, Call, ClientCall, EarlierAnswer, Failure, FinishReason, Message, Provider, Request,
+    ResponseFormat, Role, TurnEvent, Usage,
 };
 
 use super::{
@@ -19,8 +20,9 @@ use super::{
     call::{FoundCall, new_call_id},
     clock::ToolClock,
     context::TurnContext,
-    form::{Forming, fits_already},
-    handle::{Answer, Events, Turn},
+    flow,
+    form::{Forming, declare_required, fits_already},
+    handle::{Answer, Events, Turn, TurnAnswer},
     history,
     learned::Evidence,
     limits::{Meter, Reached},
@@ -29,10 +31,9 @@ use super::{
     paragraphs::Paragraphs,
     pictures::PictureLimit,
     prompt,
-    replace::Added,
     require::Required,
-    runner,
-    transcript::{Ending, Place, Shown},
+    traced,
+    transcript::{Added, Ending, Place, Shown},
 };
 use crate::upstream::{Route, UpstreamError};
 
@@ -57,13 +58,23 @@ pub(super) fn prepare(
 }
 
 /// Puts the conversation together: what was before, with what the client has not seen of it, and what the model has to know before it.
-/// `model` is the full name of the model.
-pub(super) async fn assemble(backend: &Backend, request: &mut Request, offer: &Offer, model: &str) -> Place {
+/// `model` is the full name of the model; a turn with the token `resuming` goes on with one that was cut off.
+pub(super) async fn assemble(
+    backend: &Backend,
+    request: &mut Request,
+    offer: &Offer,
+    model: &str,
+    resuming: Option<CancellationToken>,
+) -> Place {
     let instructions = usize::from(request.conversation.has_instructions).min(request.messages.len());
-    let earlier = instructions + request.conversation.earlier.len();
+    let mut answers = std::mem::take(&mut request.conversation.answers);
+    for EarlierAnswer { messages, .. } in &mut answers {
+        *messages = messages.start + instructions..messages.end + instructions;
+    }
     request.messages.splice(instructions..instructions, request.conversation.earlier.drain(..));
+    offer.found.add_earlier(&request.conversation.found);
     let owner = (backend.registry().tenant(), offer.context.caller().user.as_str());
-    let place = backend.transcripts.put_back(owner, model, &mut request.messages, earlier).await;
+    let place = backend.transcripts.put_back(owner, model, &mut request.messages, answers, resuming).await;
     offer.found.add_earlier(&place.found);
     backend.fit_pictures(&mut request.messages).await;
     let settings = backend.settings();
@@ -72,12 +83,15 @@ pub(super) async fn assemble(backend: &Backend, request: &mut Request, offer: &O
     place
 }
 
-pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> Result<Turn, BadRequest> {
+pub(super) fn start(mut backend: Backend, mut request: Request, caller: Caller) -> Result<Turn, BadRequest> {
+    let span = traced::turn(&mut backend, &request);
     let cancellation = backend.shared.stopping.child_token();
     let offer = prepare(&backend, &mut request, caller, cancellation.clone())?;
     let settings = backend.settings();
+    declare_required(&mut request.format);
     // Where the server's tools may be called, the answer gets its form when all calls are done.
     let form = offer.has_server_tools().then(|| request.format.take()).flatten();
+    let said = flow::said_in(&request);
     let (sender, events) = mpsc::channel(EVENTS_AHEAD);
     let answer = Arc::default();
     let run = Run {
@@ -105,7 +119,12 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         unsettled: Unsettled::default(),
         tools: TaskTracker::new(),
         has_run_tools: false,
+        under_way: None,
+        keeping: None,
+        read: HasRead::default(),
+        said,
         context: TurnContext::default(),
+        span,
         answer: Arc::clone(&answer),
         events: sender,
     };
@@ -126,6 +145,10 @@ fn context_of(backend: &Backend, request: &Request, caller: Caller) -> Result<To
     });
     // A client without a stream hears nothing while the call waits; the answer says that it does.
     let patience = extension.approval_wait_seconds.or((!request.stream).then_some(0));
+    let question_wait = Duration::from_secs(extension.question_wait_seconds.unwrap_or(0));
+    let said = context.conversation().user_message.clone().unwrap_or_default();
+    let now = backend.registry().clock().now();
+    let context = context.with_questions().with_question_wait(question_wait).with_reply(said, now);
     Ok(match patience {
         Some(seconds) => context.with_approval_wait(Duration::from_secs(seconds)),
         None => context,
@@ -138,11 +161,11 @@ pub(super) struct Run {
     /// The request to the model server, with the conversation so far.
     pub(super) request: Request,
     /// How many of the messages there were before the turn.
-    sent: usize,
+    pub(super) sent: usize,
     /// Where the turn stands in its conversation.
-    place: Place,
+    pub(super) place: Place,
     /// What the client has been shown.
-    shown: Shown,
+    pub(super) shown: Shown,
     /// The form of the answer, which is asked for when all calls are done: a grammar leaves no room for calls.
     pub(super) form: Option<ResponseFormat>,
     /// What has come of this round, where its calls are required.
@@ -165,17 +188,27 @@ pub(super) struct Run {
     pub(super) api: Provider,
     /// Whether tools are described in the prompt.
     pub(super) prompt_style: bool,
-    meter: Meter,
-    clock: Arc<ToolClock>,
+    pub(super) meter: Meter,
+    pub(super) clock: Arc<ToolClock>,
     pub(super) usage: Usage,
     pub(super) paragraphs: Paragraphs,
     pub(super) unsettled: Unsettled,
     /// The calls that run.
-    tools: TaskTracker,
+    pub(super) tools: TaskTracker,
     /// Whether a tool of the server has run in this turn.
     pub(super) has_run_tools: bool,
+    /// The calls that run, some of which have effects, as the model is told of them if the turn ends before they do.
+    pub(super) under_way: Option<Vec<Message>>,
+    /// The rounds so far are being kept; whether that has worked.
+    pub(super) keeping: Option<JoinHandle<bool>>,
+    /// What the model has read so far that is private or untrusted.
+    pub(super) read: HasRead,
+    /// All that the person has said in the conversation.
+    pub(super) said: Arc<str>,
     /// What is known of the model's context.
     pub(super) context: TurnContext,
+    /// The span of the turn, where it is traced.
+    span: Option<Span>,
     /// Gets what was added when the turn is over.
     answer: Answer,
     pub(super) events: Events,
@@ -199,6 +232,9 @@ impl Run {
             end = self.rounds() => end,
             () = cancellation.cancelled() => End::Gone,
         };
+        if let Some(mut span) = self.span.take() {
+            traced::turn_ended(&mut span, &end, &self.usage);
+        }
         if matches!(end, End::Limit(_) | End::Gone) {
             // Tools that still run belong to a turn that is over, and say so before its last word.
             cancellation.cancel();
@@ -206,10 +242,13 @@ impl Run {
             let _ = tokio::time::timeout(LAST_WORDS, self.tools.wait()).await;
         }
         // What was announced and will not be made is taken back.
-        let reason = match end {
+        let reason = match &end {
             // A reader that takes nothing more would be waited for.
-            End::Gone => return,
-            End::Upstream(_) => "the answer broke off",
+            End::Gone => return Box::pin(self.keep_broken(None)).await,
+            End::Upstream(error) => {
+                Box::pin(self.keep_broken(Some(error))).await;
+                "the answer broke off"
+            }
             End::Answered { .. } | End::Limit(_) => "the turn was stopped",
         };
         let mut aborted = self.unsettled.abort(reason);
@@ -236,7 +275,9 @@ impl Run {
             End::Gone => return,
         };
         self.restore_results();
-        let added = self.request.messages.split_off(self.sent.min(self.request.messages.len()));
+        let messages = self.added_behind(self.place.resumed.messages).to_vec();
+        let (found, seen) = (self.offer.found.names(), self.place.seen.take());
+        let added = TurnAnswer { messages, found, seen };
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = added;
         let _ = self.events.send(last.into()).await;
     }
@@ -267,7 +308,7 @@ impl Run {
                     continue;
                 }
                 if !reader.text.is_empty() || !reader.native_reasoning.is_empty() {
-                    self.request.messages.extend(history::messages_of(&reader, Vec::new()));
+                    self.add(history::messages_of(&reader, Vec::new()));
                 }
                 let reason = reader.finish.take();
                 if self.form.is_some()
@@ -279,7 +320,8 @@ impl Run {
                 let reason = reason.filter(|reason| *reason != FinishReason::ToolCalls);
                 return End::Answered { reason: reason.unwrap_or(FinishReason::Stop) };
             }
-            let must_be_kept = history::is_beyond_client(self.added_behind(0), &reader);
+            let added = self.added_behind(self.place.resumed.messages);
+            let must_be_kept = history::is_beyond_client(added, &reader);
             if must_be_kept {
                 let is_client = |call: &&mut FoundCall| call.target == Target::Client && !call.announced;
                 for call in reader.calls.iter_mut().filter(is_client) {
@@ -287,54 +329,65 @@ impl Run {
                     call.id = new_call_id();
                 }
             }
-            let limit = self.result_limit();
-            let (calls, meter, tools) = (&reader.calls, &mut self.meter, &self.tools);
-            let run =
-                Box::pin(runner::run(calls, &self.offer, meter, &self.events, tools, &self.clock, limit));
-            let results = tokio::select! {
-                biased;
-                results = run => results,
-                () = self.clock.run_out() => {
-                    reader.calls.clear();
-                    self.request.messages.extend(history::messages_of(&reader, Vec::new()));
-                    return End::Limit(Reached::Time(self.backend.settings().limits.max_seconds));
-                }
-            };
-            self.has_run_tools |= results.answers.iter().any(Option::is_some);
-            let most = self.backend.settings().limits.max_result_characters;
-            // In an answer of a given form there is no room for what tools say.
-            let messages = if self.form.is_none() { results.messages } else { Vec::new() };
-            for (id, message) in messages {
-                self.paragraphs.part();
-                let message = TurnEvent::Message { id, text: runner::shorten(message, most) };
-                if let Err(end) = self.send_all(&mut vec![message]).await {
+            self.under_way = self.as_interrupted(&reader);
+            Box::pin(self.keep_before_effects()).await;
+            let mut results = match Box::pin(self.run_calls(&reader.calls)).await {
+                Ok(results) => results,
+                Err(end) => {
+                    if matches!(end, End::Limit(_)) {
+                        let unfinished = self.under_way.take().unwrap_or_else(|| {
+                            reader.calls.clear();
+                            history::messages_of(&reader, Vec::new())
+                        });
+                        self.add(unfinished);
+                    }
                     return end;
                 }
-            }
+            };
+            self.under_way = None;
+            let read = std::mem::take(&mut results.read);
+            self.has_read(&read);
+            let answered = self.answered_by_tools(&reader.calls, &mut results);
             let before = self.request.messages.len();
-            self.request.messages.extend(history::messages_of(&reader, results.answers));
+            let reached = results.reached;
+            self.add(history::messages_of(&reader, results.answers));
             Box::pin(self.fit_pictures(before)).await;
-            if let Some(reached) = results.reached {
+            if let Some(reached) = reached {
                 return End::Limit(reached);
             }
             if let Some(end) = self.hand_over(reader.calls).await {
                 return end;
             }
+            if let Some(text) = answered {
+                self.request.messages.push(Message::text(Role::Assistant, text));
+                Box::pin(self.keep(None)).await;
+                return End::Answered { reason: FinishReason::Stop };
+            }
+            Box::pin(self.keep_rounds(Vec::new())).await;
         }
     }
 
     async fn assemble(&mut self) {
         let model = self.route.full_name();
-        self.place = assemble(&self.backend, &mut self.request, &self.offer, &model).await;
+        let resuming = self.offer.has_server_tools().then(|| self.offer.context.cancellation().clone());
+        self.place = assemble(&self.backend, &mut self.request, &self.offer, &model, resuming).await;
         (self.sent, self.shown) = (self.request.messages.len(), self.place.shown());
+        self.count_resumed();
+        self.recall_read();
     }
 
     /// Keeps what the client has not seen of the turn, which has ended with an answer or with calls of the client's tools.
     async fn keep(&mut self, calls: Option<&[&Call]>) {
         self.restore_results();
-        let ending = calls.map_or(Ending::Answer(&self.shown), Ending::Calls);
+        self.rounds_are_kept().await;
+        self.place.has_answer(&calls.map_or(Ending::Answer(&self.shown), Ending::Calls));
+        let read = OptionFuture::from(calls.is_none().then(|| self.keep_read(Some(&self.shown))).flatten());
+        join!(read, self.keep_transcript(calls));
+    }
+
+    async fn keep_transcript(&self, calls: Option<&[&Call]>) {
         let messages = self.added_behind(self.place.trailing);
-        let messages = (!ending.shows(messages, &self.place)).then_some(messages);
+        let (ending, messages) = Ending::of(&self.shown, calls, messages, &self.place);
         if messages.is_none() && !self.offer.has_server_tools() {
             return;
         }
@@ -344,12 +397,21 @@ impl Run {
         }
         let (tenant, found) = (self.backend.registry().tenant(), self.offer.found.names());
         let owner = (tenant, self.offer.context.caller().user.as_str());
-        let added = messages.map(|messages| Added { messages, found: &found });
+        let added = messages.map(|messages| Added { messages, found: &found, texts: &[], unfinished: None });
+        if added.is_some() {
+            self.backend.transcripts.keep_results(owner, self.offer.take_left_out()).await;
+        }
         self.backend.transcripts.keep(owner, &self.place, added, ending).await;
     }
 
+    /// Adds messages to the conversation, in which is what the model said so far.
+    pub(super) fn add(&mut self, messages: Vec<Message>) {
+        self.request.messages.extend(messages);
+        self.shown.settle();
+    }
+
     /// What the turn has added to the conversation, with so many messages before that.
-    fn added_behind(&self, before: usize) -> &[Message] {
+    pub(super) fn added_behind(&self, before: usize) -> &[Message] {
         self.request.messages.get(self.sent.saturating_sub(before)..).unwrap_or_default()
     }
 
@@ -399,9 +461,9 @@ impl Run {
                     self.shown.say(&text);
                     TurnEvent::Text(self.paragraphs.join(text))
                 }
-                TurnEvent::Message { id, text } => {
+                TurnEvent::Message { id, text, part } => {
                     self.shown.show(&text);
-                    TurnEvent::Message { id, text: self.paragraphs.join(text) }
+                    TurnEvent::Message { id, text: self.paragraphs.join(text), part }
                 }
                 event => event,
             };

@@ -2,11 +2,21 @@
 
 use std::sync::Arc;
 
-use registry_core::{ErrorKind, EventSink, ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome};
-use tokio::{sync::mpsc::error::TrySendError, task::JoinHandle};
+use registry_core::{
+    Content, ErrorKind, EventSink, PendingQuestion, ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome,
+    ToolResult,
+    flow::{HasRead, Reads, TurnFlow},
+    guard::approval::Question,
+    model::ModelUsage,
+};
+use serde_json::Value;
+use tokio::{
+    sync::mpsc::{self, error::TrySendError},
+    task::JoinHandle,
+};
 use tokio_util::task::TaskTracker;
 
-use toolrack_apis::{FinishedTool, ToolStatus, TurnEvent};
+use toolrack_apis::{AskedQuestion, FinishedTool, ToolStatus, TurnEvent, Usage};
 
 use super::{
     call::FoundCall,
@@ -15,12 +25,13 @@ use super::{
     history::Answered,
     limits::{Meter, Reached, Verdict},
     offer::{Offer, Target},
+    parts,
 };
 
 pub(super) use super::shorten::shorten;
 
 /// A call on its way: running, or answered already.
-enum Running {
+enum Call {
     Task(JoinHandle<Reported>),
     Answered(Answered),
 }
@@ -29,38 +40,85 @@ enum Running {
 struct Reported {
     /// For the model.
     answered: Answered,
-    /// The text for the user.
-    message: Option<String>,
+    /// For the person.
+    told: Told,
+    /// The tool, and what its result holds.
+    name: String,
+    reads: Reads,
+    /// What the tool has used of the model.
+    usage: ModelUsage,
+}
+
+/// What the person gets of a call.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Which call.
+    pub(super) id: String,
+    /// The text of a result that ends the turn.
+    pub(super) ending: Option<String>,
+    /// A word beside the answer.
+    pub(super) message: Option<String>,
+    /// What the result shows. Of one that came as a stream it has been shown already.
+    pub(super) parts: Vec<Content>,
 }
 
 /// The results of the calls.
 pub(super) struct Results {
     /// What the model gets: one for each call, in order; `None` for a client's.
     pub(super) answers: Vec<Option<Answered>>,
-    /// The texts for the user, with the ids of their calls.
-    pub(super) messages: Vec<(String, String)>,
+    /// What the person gets.
+    pub(super) told: Vec<Told>,
+    /// What the tools have used of the model.
+    pub(super) usage: Usage,
     /// The limit that was reached on the way.
     pub(super) reached: Option<Reached>,
+    /// What the results hold.
+    pub(super) read: HasRead,
 }
 
-/// Runs the server's calls among these, as tasks of `tools`. The model is given so many characters of a result.
-pub(super) async fn run(
+/// The calls of an answer that run.
+pub(super) struct Running {
+    calls: Vec<Option<Call>>,
+    reached: Option<Reached>,
+}
+
+/// The parts of results that come as streams, with the ids of their calls. What waits here is no more than the results have.
+pub(super) type Parts = mpsc::UnboundedReceiver<(String, Content)>;
+
+/// The turn that calls run in.
+#[derive(Clone, Copy)]
+pub(super) struct About<'a> {
+    pub(super) offer: &'a Arc<Offer>,
+    pub(super) events: &'a Events,
+    pub(super) clock: &'a Arc<ToolClock>,
+    /// How many characters of a result the model is given.
+    pub(super) limit: usize,
+}
+
+/// Runs the server's calls among these, as tasks of `tools`. `flows` are what each is judged by.
+pub(super) async fn begin(
     calls: &[FoundCall],
-    offer: &Arc<Offer>,
+    flows: &[Arc<TurnFlow>],
+    about: About<'_>,
     meter: &mut Meter,
-    events: &Events,
     tools: &TaskTracker,
-    clock: &Arc<ToolClock>,
-    limit: usize,
-) -> Results {
+) -> (Running, Parts) {
+    let About { offer, events, clock, .. } = about;
+    let (show, parts) = mpsc::unbounded_channel();
     // A status is news, not content: when the reader is slow the newest may be dropped.
     let (sender, waiting) = (events.clone(), Arc::clone(clock));
     let sink: EventSink = Arc::new(move |event| {
-        let asks = event.approval.is_some();
+        if let Some(part) = event.part {
+            // Nobody receives it any more where the turn is over.
+            let _ = show.send((event.call_id, part));
+            return;
+        }
+        let asks = event.approval.is_some() || event.question.as_ref().is_some_and(|asked| asked.waits);
+        let is_question = event.question.is_some();
         waiting.waits(&event.call_id, asks);
         let event = TurnEvent::Tool(progress(event)).into();
         // But nobody can answer a question that was not put.
-        if let (Err(TrySendError::Full(event)), true) = (sender.try_send(event), asks) {
+        if let (Err(TrySendError::Full(event)), true) = (sender.try_send(event), asks || is_question) {
             let sender = sender.clone();
             tokio::spawn(async move { sender.send(event).await });
         }
@@ -69,7 +127,7 @@ pub(super) async fn run(
 
     let mut reached = None;
     let mut running = Vec::with_capacity(calls.len());
-    for call in calls {
+    for (call, flow) in calls.iter().zip(flows) {
         let Target::Server(name) = &call.target else {
             running.push(None);
             continue;
@@ -85,7 +143,7 @@ pub(super) async fn run(
             (Verdict::Run, Some(fault)) => {
                 let text = format!("Error: the arguments are not valid JSON: {fault}. Send one JSON object.");
                 refuse(call, name, ErrorKind::InvalidArguments, &text, offer, events).await;
-                Running::Answered(not_run(text))
+                Call::Answered(not_run(text))
             }
             (Verdict::Run, None) => {
                 let mut tool_call = ToolCall::new(name, arguments)
@@ -93,38 +151,50 @@ pub(super) async fn run(
                     .with_origin(call.origin.clone())
                     .with_retries(1);
                 tool_call.raw_argument.clone_from(&call.raw_argument);
-                Running::Task(tools.spawn(make(offer, &context, tool_call, events, clock, limit)))
+                let context = context.clone().with_flow(Arc::clone(flow));
+                Call::Task(tools.spawn(make(about, context, tool_call)))
             }
             (Verdict::Warn, _) => {
                 let text = "Error: this call has been made already with the same arguments. Use the result you have, or answer without it.";
                 refuse(call, name, ErrorKind::Refused, text, offer, events).await;
-                Running::Answered(not_run(text))
+                Call::Answered(not_run(text))
             }
             (Verdict::Stop(limit), _) => {
                 reached = Some(limit);
                 let text = "Error: not run, a limit was reached.";
                 refuse(call, name, ErrorKind::Refused, text, offer, events).await;
-                Running::Answered(not_run(text))
+                Call::Answered(not_run(text))
             }
         }));
     }
 
-    let (mut answers, mut messages) = (Vec::with_capacity(running.len()), Vec::new());
-    for (call, running) in calls.iter().zip(running) {
-        answers.push(match running {
-            None => None,
-            Some(Running::Answered(answered)) => Some(answered),
-            Some(Running::Task(task)) => Some(match task.await {
-                Ok(Reported { answered, message }) => {
-                    messages.extend(message.map(|message| (call.id.clone(), message)));
-                    answered
-                }
-                // The registry catches a tool's panic; this is the runtime going down.
-                Err(error) => not_run(format!("Error: the call was not finished: {error}")),
-            }),
-        });
+    (Running { calls: running, reached }, parts)
+}
+
+impl Running {
+    /// Waits for all of them.
+    pub(super) async fn finish(self) -> Results {
+        let (mut answers, mut told) = (Vec::with_capacity(self.calls.len()), Vec::new());
+        let (mut read, mut usage) = (HasRead::default(), Usage::default());
+        for call in self.calls {
+            answers.push(match call {
+                None => None,
+                Some(Call::Answered(answered)) => Some(answered),
+                Some(Call::Task(task)) => Some(match task.await {
+                    Ok(reported) => {
+                        read.note(reported.reads, &reported.name);
+                        told.push(reported.told);
+                        usage.input = usage.input.saturating_add(reported.usage.input_tokens);
+                        usage.output = usage.output.saturating_add(reported.usage.output_tokens);
+                        reported.answered
+                    }
+                    // The registry catches a tool's panic; this is the runtime going down.
+                    Err(error) => not_run(format!("Error: the call was not finished: {error}")),
+                }),
+            });
+        }
+        Results { answers, told, usage, reached: self.reached, read }
     }
-    Results { answers, messages, reached }
 }
 
 fn not_run(text: impl Into<String>) -> Answered {
@@ -144,33 +214,62 @@ pub(super) async fn give_up(calls: &[FoundCall], offer: &Offer, events: &Events)
 /// A call as a task of its own, so that a tool that blocks its thread holds up nothing else, and so that a call whose client has
 /// gone away is cancelled and still leaves its record. It returns the text for the model.
 fn make(
-    offer: &Arc<Offer>,
-    context: &ToolContext,
+    about: About<'_>,
+    context: ToolContext,
     call: ToolCall,
-    events: &Events,
-    clock: &Arc<ToolClock>,
-    limit: usize,
-) -> impl Future<Output = Reported> + Send + 'static {
-    let (offer, context, events) = (Arc::clone(offer), context.clone(), events.clone());
-    let clock = Arc::clone(clock);
+) -> impl Future<Output = Reported> + Send + use<> + 'static {
+    let (offer, events, limit) = (Arc::clone(about.offer), about.events.clone(), about.limit);
+    let clock = Arc::clone(about.clock);
     clock.begin();
     async move {
         let outcome = offer.selection.execute(&context, call).await;
         clock.end(&outcome.call_id);
-        let message = outcome.result.as_ref().ok().and_then(|result| result.message.as_deref());
-        let message = message.map(str::trim).filter(|message| !message.is_empty()).map(str::to_owned);
+        let told = outcome.result.as_ref().map(told).unwrap_or_default();
+        let told = Told { id: outcome.call_id.clone(), ..told };
         let (text, pictures) = offer.reported(&outcome);
-        let text = offer.shortened_beside(text, limit).await;
+        let text = offer.shorten_result(text, limit).await;
         let answered = Answered { text, pictures, is_error: !outcome.is_success() };
         // Nobody listens any more: the record is kept all the same.
         let _ = events.send(TurnEvent::Tool(finished(&outcome)).into()).await;
-        Reported { answered, message }
+        let (usage, reads) = (outcome.model_usage, outcome.reads);
+        Reported { answered, told, name: outcome.tool_name, reads, usage }
     }
 }
 
+/// What the person gets of a result.
+fn told(result: &ToolResult) -> Told {
+    let ends = result.ends_turn && result.success;
+    let ending = ends.then(|| match &result.value {
+        Value::Null => String::new(),
+        Value::String(text) => text.trim().to_owned(),
+        value => format!("```json\n{value:#}\n```"),
+    });
+    let message = result.message.as_deref().map(str::trim).filter(|message| !message.is_empty());
+    // Where nothing else is said, a text is for the person, too.
+    let is_shown = |part: &&Content| ends || parts::is_for_person(part);
+    let parts = result.content.iter().filter(is_shown).cloned().collect();
+    Told { id: String::new(), ending, message: message.map(str::to_owned), parts }
+}
+
 fn progress(event: ToolEvent) -> ToolStatus {
-    let ToolEvent { call_id: id, tool_name: name, message, progress, approval, approval_seconds, .. } = event;
-    ToolStatus::Progress { id, name, message, progress, approval, approval_seconds }
+    let ToolEvent {
+        call_id: id,
+        tool_name: name,
+        message,
+        progress,
+        approval,
+        approval_seconds,
+        approval_reason: reason,
+        question,
+        ..
+    } = event;
+    let question = question.map(|asked| {
+        let PendingQuestion { id, question, seconds, waits } = *asked;
+        let text = question.text();
+        let Question { message, schema } = question;
+        Box::new(AskedQuestion { id, message, schema, text, seconds, waits })
+    });
+    ToolStatus::Progress { id, name, message, progress, approval, approval_seconds, reason, question }
 }
 
 fn finished(outcome: &ToolOutcome) -> ToolStatus {
@@ -185,6 +284,7 @@ fn finished(outcome: &ToolOutcome) -> ToolStatus {
         side_effects: reply.side_effects,
         duration_ms: u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
         approval: reply.approval,
+        question: reply.question,
         retry_at: reply.retry_at.map(|at| at.to_string()),
     }))
 }

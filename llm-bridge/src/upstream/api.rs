@@ -31,7 +31,11 @@ impl UpstreamApi {
             Self::OpenAi => None,
             Self::Ollama => {
                 let options = request.passing.get(Provider::Ollama, "options")?.get();
-                serde_json::from_str::<Value>(options).ok()?.get("num_ctx")?.as_u64()
+                let options: Value = serde_json::from_str(options).ok()?;
+                let size = options.get("num_ctx")?;
+                // Ollama takes 8192.0 as well.
+                let whole = || size.as_f64().and_then(|size| format!("{:.0}", size.trunc()).parse().ok());
+                size.as_u64().or_else(whole)
             }
         }
     }

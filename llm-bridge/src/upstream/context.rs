@@ -23,6 +23,7 @@ use super::{
     http::HttpUpstream,
     kind::ContextSource,
     models::name_of,
+    via::carried,
 };
 
 /// How long what a server has said is taken for granted. It is asked anew beside the requests.
@@ -227,13 +228,13 @@ impl HttpUpstream {
         let context = self.contexts.0.get_with_by_ref(model, || Arc::new(ModelContext::new()));
         if context.is_due() {
             let (this, asked, model) = (Arc::clone(self), Arc::clone(&context), model.to_owned());
-            tokio::spawn(async move {
+            tokio::spawn(carried(async move {
                 let said = timeout(TIMEOUT, this.ask_context(&model)).await;
                 let said = said.ok().and_then(|said| {
                     said.inspect_err(|error| tracing::debug!(model, %error, "context_size_not_known")).ok()
                 });
                 asked.learn(said);
-            });
+            }));
         }
         let is_known = context.size.borrow().is_some();
         if !is_known {

@@ -22,6 +22,7 @@ use super::{
     raw::{RawModels, RawQuestion},
     recognize::Recognition,
     settings::UpstreamSettings,
+    via::{VIA, header_of},
 };
 use crate::metrics::UpstreamMetrics;
 
@@ -43,10 +44,16 @@ pub(super) struct HttpUpstream {
     pub(super) contexts: Contexts,
     metrics: UpstreamMetrics,
     pub(super) raw_models: RawModels,
+    /// What this server is known by to others like it.
+    id: Arc<str>,
 }
 
 impl HttpUpstream {
-    pub(super) fn new(settings: UpstreamSettings, metrics: UpstreamMetrics) -> Result<Self, String> {
+    pub(super) fn new(
+        settings: UpstreamSettings,
+        id: Arc<str>,
+        metrics: UpstreamMetrics,
+    ) -> Result<Self, String> {
         let base = settings.url.as_str();
         let url =
             reqwest::Url::parse(base).map_err(|error| format!("`{base}` is not an address: {error}"))?;
@@ -66,7 +73,7 @@ impl HttpUpstream {
         let client = toolrack_http::build_client(options).map_err(|error| error.to_string())?;
         let base = base.trim_end_matches('/').to_owned();
         let (recognition, recognizing, contexts, raw_models) = Default::default();
-        Ok(Self { client, base, settings, recognition, recognizing, contexts, metrics, raw_models })
+        Ok(Self { client, base, settings, recognition, recognizing, contexts, metrics, raw_models, id })
     }
 
     /// What is known of the server so far.
@@ -198,12 +205,17 @@ impl HttpUpstream {
         Ok(reply.map(|()| Body::from_stream(chunks)))
     }
 
-    /// A request with the server's key, in the header of the API that the request is in.
+    /// A request with the server's key, in the header of the API that the request is in, and with the way that it has come.
     pub(super) fn authorized(
         &self,
         wire: &dyn Wire,
         request: reqwest::RequestBuilder,
     ) -> reqwest::RequestBuilder {
+        let request = request.header(VIA, header_of(&self.id));
+        let request = match crate::traces::header() {
+            Some((name, value)) => request.header(name, value),
+            None => request,
+        };
         match &self.settings.api_key {
             Some(key) => {
                 let (name, value) = wire.authorization(key);

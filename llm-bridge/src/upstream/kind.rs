@@ -2,7 +2,7 @@
 
 use toolrack_apis::completion::CompletionForm;
 
-use super::api::UpstreamApi;
+use super::{api::UpstreamApi, via::VIA};
 
 /// A kind of model server.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct ServerKind {
     pub(super) context: ContextSource,
     /// Where a request has a grammar in GBNF, as a path; `None` where it takes none.
     pub(crate) grammar: Option<&'static [&'static str]>,
+    /// How a request has a grammar that holds from the opening of a call on; `None` where it takes none.
+    pub(crate) triggered: Option<TriggeredForm>,
     /// How it completes prompts; `None` where it does not, or not with special tokens.
     pub(crate) completion: Option<CompletionForm>,
     /// Whether it takes `tool_choice` and does not keep the model to it.
@@ -38,10 +40,21 @@ pub struct ServerKind {
 pub(super) enum Sign {
     /// The `owned_by` of a model in `GET /v1/models`.
     OwnedBy(&'static str),
-    /// The beginning of the header `Server`.
-    Server(&'static str),
+    /// A header of the reply to `GET /v1/models`, and how it begins.
+    Header { name: &'static str, begins: &'static str },
     /// `GET path`, below the address without `/v1`, answers with JSON that has a text with this beginning at `pointer`.
     Json { path: &'static str, pointer: &'static str, begins: &'static str },
+}
+
+/// How a request has a grammar that begins to hold with a text that the model writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TriggeredForm {
+    /// `grammar_lazy` and `grammar_triggers` beside `grammar`, for completions only: in chats the server sets them for tools of its own.
+    LlamaCpp,
+    /// A structural tag as text in `structured_outputs`: <https://docs.vllm.ai/en/latest/features/structured_outputs/>.
+    Vllm,
+    /// A structural tag as `response_format`: <https://docs.sglang.ai/advanced_features/structured_outputs.html>.
+    SgLang,
 }
 
 /// How a server lists its models.
@@ -71,8 +84,27 @@ pub(super) enum ContextSource {
 const LLAMA_CPP: ContextSource =
     ContextSource::Json { path: "/props", pointer: "/default_generation_settings/n_ctx" };
 
+/// The id of a server like this one.
+pub(super) const TOOLRACK: &str = "toolrack";
+
 /// The kinds, in the order in which their signs are looked for: some servers imitate others, and stand before them.
-pub const KINDS: [ServerKind; 8] = [
+pub const KINDS: [ServerKind; 9] = [
+    // It lists the models of its own model server as they are, and passes `/api/version` on.
+    ServerKind {
+        id: TOOLRACK,
+        name: "Toolrack",
+        usual: "http://127.0.0.1:7331/v1",
+        signs: &[Sign::Header { name: VIA, begins: "" }],
+        api: UpstreamApi::OpenAi,
+        list: ModelList::OpenAi,
+        context: ContextSource::List,
+        grammar: None,
+        triggered: None,
+        completion: None,
+        ignores_tool_choice: false,
+        for_tools: "see the log of that Toolrack, which describes tools to its model where its model server refuses them",
+        for_context: "give the model server behind that Toolrack a larger context",
+    },
     // `koboldcpp.py`, which answers Ollama's `/api/version` too.
     ServerKind {
         id: "koboldcpp",
@@ -86,6 +118,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::OpenAi,
         context: ContextSource::Json { path: "/api/extra/true_max_context_length", pointer: "/value" },
         grammar: Some(&["grammar"]),
+        triggered: None,
         completion: None,
         ignores_tool_choice: true,
         for_tools: "start KoboldCpp with --jinja --jinja-tools",
@@ -101,6 +134,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::Ollama,
         context: ContextSource::Ollama,
         grammar: None,
+        triggered: None,
         completion: Some(CompletionForm::Ollama),
         ignores_tool_choice: true,
         for_tools: "`ollama show MODEL` has to list the capability `tools`; pull a model that has it",
@@ -111,11 +145,12 @@ pub const KINDS: [ServerKind; 8] = [
         id: "llamafile",
         name: "llamafile",
         usual: "http://127.0.0.1:8080/v1",
-        signs: &[Sign::Server("llamafile"), Sign::OwnedBy("llamafile")],
+        signs: &[Sign::Header { name: "server", begins: "llamafile" }, Sign::OwnedBy("llamafile")],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
         context: LLAMA_CPP,
         grammar: Some(&["grammar"]),
+        triggered: None,
         completion: Some(CompletionForm::LlamaCpp),
         ignores_tool_choice: false,
         for_tools: "take llamafile 0.10 or newer; earlier ones have no tools",
@@ -126,11 +161,12 @@ pub const KINDS: [ServerKind; 8] = [
         id: "llama.cpp",
         name: "llama.cpp",
         usual: "http://127.0.0.1:8080/v1",
-        signs: &[Sign::Server("llama.cpp"), Sign::OwnedBy("llamacpp")],
+        signs: &[Sign::Header { name: "server", begins: "llama.cpp" }, Sign::OwnedBy("llamacpp")],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
         context: LLAMA_CPP,
         grammar: Some(&["grammar"]),
+        triggered: Some(TriggeredForm::LlamaCpp),
         completion: Some(CompletionForm::LlamaCpp),
         ignores_tool_choice: false,
         for_tools: "start llama-server with --jinja",
@@ -149,6 +185,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::LmStudio,
         context: ContextSource::List,
         grammar: None,
+        triggered: None,
         completion: Some(CompletionForm::OpenAi),
         ignores_tool_choice: false,
         for_tools: "load a model that LM Studio shows as trained for tool use",
@@ -164,6 +201,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::OpenAi,
         context: ContextSource::List,
         grammar: Some(&["structured_outputs", "grammar"]),
+        triggered: Some(TriggeredForm::Vllm),
         completion: Some(CompletionForm::Vllm),
         ignores_tool_choice: false,
         for_tools: "start vLLM with --enable-auto-tool-choice and the model's --tool-call-parser",
@@ -179,6 +217,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::OpenAi,
         context: ContextSource::List,
         grammar: Some(&["ebnf"]),
+        triggered: Some(TriggeredForm::SgLang),
         completion: Some(CompletionForm::SgLang),
         ignores_tool_choice: false,
         for_tools: "start SGLang with the model's --tool-call-parser",
@@ -194,6 +233,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::OpenAi,
         context: ContextSource::List,
         grammar: None,
+        triggered: None,
         completion: None,
         ignores_tool_choice: false,
         for_tools: "switch on `tools` among the capabilities of the model in Jan",
@@ -213,5 +253,6 @@ mod tests {
         }
         let place = |id| KINDS.iter().position(|kind| kind.id == id);
         assert!(place("koboldcpp") < place("ollama"), "KoboldCpp imitates Ollama");
+        assert_eq!(place(TOOLRACK), Some(0), "it shows what stands behind it");
     }
 }

@@ -81,24 +81,25 @@ impl UpstreamModel {
             ..Request::default()
         };
         let mut answer = route.ask(&request, "").await?;
-        let (mut text, mut tokens, mut truncated) = (String::new(), None, false);
+        let (mut text, mut counted, mut truncated) = (String::new(), None, false);
         let (mut pieces, mut more) = (Vec::new(), true);
         while more {
             more = answer.next(&mut pieces).await?;
             for piece in pieces.drain(..) {
                 match piece {
                     Piece::Text(piece) => text.push_str(&piece),
-                    Piece::Usage(usage) => tokens = Some(usage.total()),
+                    Piece::Usage(usage) => counted = Some((usage.input, usage.output)),
                     Piece::Finish(reason) => truncated = reason == FinishReason::Length,
                     _ => {}
                 }
             }
         }
-        let characters = question.system.len() + question.prompt.len() + text.len();
-        let guessed = u64::try_from(characters / CHARACTERS).unwrap_or(u64::MAX);
+        let guessed = |characters: usize| u64::try_from(characters / CHARACTERS).unwrap_or(u64::MAX);
+        let (input_tokens, output_tokens) = counted
+            .unwrap_or_else(|| (guessed(question.system.len() + question.prompt.len()), guessed(text.len())));
         // Thinking that the server left in the text is no answer.
         let read = parse(&text, Offered::none().into(), ScanOptions::default());
-        Ok(ModelAnswer { text: read.content.trim().to_owned(), tokens: tokens.unwrap_or(guessed), truncated })
+        Ok(ModelAnswer { text: read.content.trim().to_owned(), input_tokens, output_tokens, truncated })
     }
 }
 

@@ -18,6 +18,7 @@ mod route;
 mod servers;
 mod settings;
 mod tokens;
+pub(crate) mod via;
 
 use std::{sync::Arc, time::Duration};
 
@@ -37,15 +38,19 @@ pub(crate) use embeddings::read as read_vectors;
 pub use embeddings::{EmbeddingModel, UpstreamEmbedder};
 pub use error::UpstreamError;
 pub(crate) use estimate::{Estimate, tokens_of};
+pub(crate) use kind::TriggeredForm;
 pub use kind::{KINDS, ServerKind};
 pub use language_model::UpstreamModel;
 pub use pattern::ModelPattern;
+#[cfg(feature = "cli")]
+pub(crate) use raw::RawModel;
 pub(crate) use raw::{RawQuestion, RawTools};
 pub use route::Route;
 pub use settings::UpstreamSettings;
 
 use crate::metrics::UpstreamMetrics;
 use http::HttpUpstream;
+use kind::TOOLRACK;
 use servers::Servers;
 
 /// The word that stands for the built-in demo model where an address is expected.
@@ -101,8 +106,13 @@ impl Upstream {
 
     /// The first server found on the usual local ports; the demo model where there is none.
     pub async fn find(api_key: Option<String>, idle_timeout: Duration) -> Self {
-        let mut addresses: Vec<&str> = KINDS.iter().map(|kind| kind.usual).collect();
+        let model_servers = KINDS.iter().filter(|kind| kind.id != TOOLRACK);
+        let mut addresses: Vec<&str> = model_servers.map(|kind| kind.usual).collect();
         addresses.dedup();
+        Self::first_of(addresses, api_key, idle_timeout).await
+    }
+
+    async fn first_of(addresses: Vec<&str>, api_key: Option<String>, idle_timeout: Duration) -> Self {
         let probes = addresses.into_iter().map(|base| {
             let upstream = Self::http(base, api_key.clone(), idle_timeout).ok();
             async move {
@@ -112,6 +122,13 @@ impl Upstream {
             }
         });
         for (upstream, base, models) in futures_util::future::join_all(probes).await.into_iter().flatten() {
+            // It may be looking for a model server as well, and find this one.
+            if upstream.kind() == TOOLRACK {
+                tracing::info!(
+                    "Another Toolrack answers at {base}; looking further. To ask it, set `upstream`"
+                );
+                continue;
+            }
             if models == 0 {
                 tracing::info!("{} answers at {base} and has no model; looking further", upstream.kind());
                 continue;
@@ -120,6 +137,14 @@ impl Upstream {
             return upstream;
         }
         Self::demo()
+    }
+
+    /// What this server is known by to others like it.
+    pub(crate) fn id(&self) -> Arc<str> {
+        match &*self.0 {
+            Kind::Servers(servers) => Arc::clone(&servers.id),
+            Kind::Demo => DEMO.into(),
+        }
     }
 
     /// The addresses, or `demo`.
@@ -227,5 +252,44 @@ impl Upstream {
             Kind::Servers(servers) => Some(&servers.metrics),
             Kind::Demo => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{Json, Router, routing::get};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A server with one model; its address.
+    async fn server(via: Option<&'static str>) -> String {
+        let list = || async { Json(json!({"data": [{"id": "m", "owned_by": "llamacpp"}]})) };
+        let mut router = Router::new().route("/v1/models", get(list));
+        if let Some(id) = via {
+            router = router.layer(axum::middleware::map_response(
+                move |mut response: Response<Body>| async move {
+                    response.headers_mut().insert(via::VIA, id.parse().unwrap());
+                    response
+                },
+            ));
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async { axum::serve(listener, router).await });
+        format!("http://{address}/v1")
+    }
+
+    #[tokio::test]
+    async fn b14_another_toolrack_is_not_found_by_itself() {
+        let (sibling, model_server) = (server(Some("b")).await, server(None).await);
+        let idle = Duration::from_secs(5);
+        let found = Upstream::first_of(vec![&sibling, &model_server], None, idle).await;
+        assert_eq!((found.address(), found.kind()), (model_server, "llama.cpp".to_owned()));
+        assert!(Upstream::first_of(vec![&sibling], None, idle).await.is_demo());
+        // It is asked where it is set.
+        let set = Upstream::http(&sibling, None, idle).unwrap();
+        assert_eq!(set.models().await.unwrap().len(), 1);
+        assert_eq!(set.kind(), "toolrack");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use axum::http::HeaderMap;
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -13,6 +14,7 @@ use super::{
     http::{HttpUpstream, read_capped},
     kind::{KINDS, ModelList, ServerKind, Sign},
     settings::UpstreamSettings,
+    via::carried,
 };
 
 /// How long a server may take to be recognised.
@@ -90,8 +92,7 @@ impl Recognition {
 #[derive(Default)]
 struct Reply {
     is_success: bool,
-    /// The header `Server`.
-    server: String,
+    headers: HeaderMap,
     /// Its body; null where that is not JSON.
     body: Value,
 }
@@ -104,7 +105,10 @@ impl Reply {
     /// Whether a sign is in a list of models.
     fn has(&self, sign: &Sign) -> bool {
         match sign {
-            Sign::Server(begins) => self.server.starts_with(begins),
+            Sign::Header { name, begins } => {
+                let value = self.headers.get(*name).and_then(|value| value.to_str().ok());
+                value.is_some_and(|value| value.starts_with(begins))
+            }
             Sign::OwnedBy(owner) => {
                 let models = self.body.get("data").and_then(Value::as_array);
                 let owned = |model: &Value| model.get("owned_by").and_then(Value::as_str) == Some(owner);
@@ -123,7 +127,7 @@ impl HttpUpstream {
         }
         // In a task of its own: a turn that nobody reads would keep all others waiting.
         let this = Arc::clone(self);
-        let found = tokio::spawn(async move { this.recognize_alone().await }).await;
+        let found = tokio::spawn(carried(async move { this.recognize_alone().await })).await;
         found.unwrap_or_else(|_| Arc::new(self.unknown()))
     }
 
@@ -204,10 +208,9 @@ impl HttpUpstream {
     /// Looks at an address, whatever the status.
     async fn look(&self, url: String) -> Result<Reply, UpstreamError> {
         let response = self.send_raw(self.authorized(&OpenAiWire, self.client.get(url))).await?;
-        let server = response.headers().get("server").and_then(|value| value.to_str().ok());
         Ok(Reply {
             is_success: response.status().is_success(),
-            server: server.unwrap_or_default().to_owned(),
+            headers: response.headers().clone(),
             body: serde_json::from_slice(&read_capped(response).await?).unwrap_or_default(),
         })
     }

@@ -24,6 +24,7 @@ use super::{
     models::{answers_questions, name_of},
     route::Target,
     settings::UpstreamSettings,
+    via::{carried, new_id},
 };
 use crate::metrics::UpstreamMetrics;
 
@@ -35,6 +36,8 @@ const LONG: Duration = Duration::from_secs(1);
 /// The model servers, in the order in which they are looked through.
 #[derive(Debug)]
 pub(super) struct Servers {
+    /// What this server is known by to others like it.
+    pub(super) id: Arc<str>,
     all: Vec<Arc<Server>>,
     pub(super) metrics: UpstreamMetrics,
 }
@@ -61,7 +64,7 @@ impl Server {
     async fn models(self: &Arc<Self>, known_for: Duration) -> Result<Arc<Vec<Value>>, UpstreamError> {
         // In a task of its own: a turn that nobody reads would keep all others waiting.
         let this = Arc::clone(self);
-        let listed = tokio::spawn(async move { this.list(known_for).await });
+        let listed = tokio::spawn(carried(async move { this.list(known_for).await }));
         listed.await.unwrap_or_else(|_| Err(no_server()))
     }
 
@@ -167,6 +170,7 @@ impl Servers {
         if names.len() != all.len() {
             return Err("two upstreams have the same name; give each its own".to_owned());
         }
+        let id = new_id();
         let start = |settings: UpstreamSettings| {
             let name = settings.name.clone();
             if let Some(other) = settings.fallback.as_ref().filter(|other| !names.contains(*other)) {
@@ -174,11 +178,12 @@ impl Servers {
                     "{name}: fallback: there is no upstream `{other}`; write the name of another"
                 ));
             }
-            let http =
-                HttpUpstream::new(settings, metrics.clone()).map_err(|fault| format!("{name}: {fault}"))?;
+            let http = HttpUpstream::new(settings, Arc::clone(&id), metrics.clone())
+                .map_err(|fault| format!("{name}: {fault}"))?;
             Ok(Arc::new(Server { http: Arc::new(http), list: Mutex::default(), listing: Default::default() }))
         };
-        Ok(Self { all: all.into_iter().map(start).collect::<Result<_, String>>()?, metrics })
+        let all = all.into_iter().map(start).collect::<Result<_, String>>()?;
+        Ok(Self { id, all, metrics })
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<HttpUpstream>> {

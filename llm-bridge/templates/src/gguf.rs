@@ -10,8 +10,8 @@ use crate::{MAX_SOURCE, TemplateError};
 const MAX_FIELDS: u64 = 4096;
 /// The longest name of a field, or text of a token, in bytes.
 const MAX_NAME: u64 = 65_536;
-/// The most values in an array; the largest vocabularies have some hundred thousands.
-const MAX_VALUES: u64 = 4_000_000;
+/// The most values in the arrays of texts, which are passed over one by one; the largest vocabularies have some hundred thousands.
+const MAX_TEXTS: u64 = 8_000_000;
 
 /// What a GGUF file says about the prompts of its model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl GgufTemplate {
     /// # Errors
     /// When it is not a GGUF file, is broken, or has no template.
     pub fn read(file: &mut (impl BufRead + Seek)) -> Result<Self, TemplateError> {
-        let mut file = File(file);
+        let mut file = File { file, texts: 0 };
         if file.bytes::<4>()? != *b"GGUF" {
             return Err(broken("it is not a GGUF file"));
         }
@@ -55,15 +55,15 @@ impl GgufTemplate {
                 ("tokenizer.ggml.bos_token_id", UINT32) => bos = Some(u32::from_le_bytes(file.bytes()?)),
                 ("tokenizer.ggml.eos_token_id", UINT32) => eos = Some(u32::from_le_bytes(file.bytes()?)),
                 ("tokenizer.ggml.tokens", ARRAY) => {
-                    tokens = Some(file.0.stream_position().map_err(unreadable)?);
+                    tokens = Some(file.file.stream_position().map_err(unreadable)?);
                     file.skip(kind)?;
                 }
                 _ => file.skip(kind)?,
             }
         }
         // What is passed over may lie behind the end.
-        let end = file.0.stream_position().map_err(unreadable)?;
-        if end > file.0.seek(SeekFrom::End(0)).map_err(unreadable)? {
+        let end = file.file.stream_position().map_err(unreadable)?;
+        if end > file.file.seek(SeekFrom::End(0)).map_err(unreadable)? {
             return Err(broken("it ends too early"));
         }
         let Some(source) = source else {
@@ -103,12 +103,16 @@ fn unreadable(error: std::io::Error) -> TemplateError {
     }
 }
 
-struct File<'f, F>(&'f mut F);
+struct File<'f, F> {
+    file: &'f mut F,
+    /// How many texts of arrays were passed over.
+    texts: u64,
+}
 
 impl<F: BufRead + Seek> File<'_, F> {
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], TemplateError> {
         let mut bytes = [0; N];
-        self.0.read_exact(&mut bytes).map_err(unreadable)?;
+        self.file.read_exact(&mut bytes).map_err(unreadable)?;
         Ok(bytes)
     }
 
@@ -122,7 +126,7 @@ impl<F: BufRead + Seek> File<'_, F> {
             return Err(broken(format!("it has a text of {length} bytes where at most {most} are read")));
         }
         let mut bytes = Vec::new();
-        let read = Read::take(&mut *self.0, length).read_to_end(&mut bytes).map_err(unreadable)?;
+        let read = Read::take(&mut *self.file, length).read_to_end(&mut bytes).map_err(unreadable)?;
         if u64::try_from(read).ok() != Some(length) {
             return Err(broken("it ends too early"));
         }
@@ -131,7 +135,7 @@ impl<F: BufRead + Seek> File<'_, F> {
 
     fn skip_bytes(&mut self, count: u64) -> Result<(), TemplateError> {
         let count = i64::try_from(count).map_err(|_| broken("a length in it is too large"))?;
-        self.0.seek_relative(count).map_err(unreadable)
+        self.file.seek_relative(count).map_err(unreadable)
     }
 
     fn skip(&mut self, kind: u32) -> Result<(), TemplateError> {
@@ -145,9 +149,14 @@ impl<F: BufRead + Seek> File<'_, F> {
                 let inner = u32::from_le_bytes(self.bytes()?);
                 let count = self.number()?;
                 match size_of(inner) {
-                    _ if count > MAX_VALUES => Err(broken(format!("it has an array of {count} values"))),
-                    Some(size) => self.skip_bytes(size * count),
-                    None if inner == STRING => (0..count).try_for_each(|_| self.skip(STRING)),
+                    Some(size) => self.skip_bytes(size.saturating_mul(count)),
+                    None if inner == STRING => {
+                        self.texts = self.texts.saturating_add(count);
+                        if self.texts > MAX_TEXTS {
+                            return Err(broken(format!("it has an array of {count} texts")));
+                        }
+                        (0..count).try_for_each(|_| self.skip(STRING))
+                    }
                     None => Err(broken(format!("it has an array of values of the type {inner}"))),
                 }
             }
@@ -157,7 +166,7 @@ impl<F: BufRead + Seek> File<'_, F> {
 
     /// The text of a token, out of the array at that place.
     fn token(&mut self, place: u64, id: u32) -> Result<Option<String>, TemplateError> {
-        self.0.seek(SeekFrom::Start(place)).map_err(unreadable)?;
+        self.file.seek(SeekFrom::Start(place)).map_err(unreadable)?;
         let inner = u32::from_le_bytes(self.bytes()?);
         let count = self.number()?;
         if inner != STRING || u64::from(id) >= count {
@@ -218,6 +227,18 @@ mod tests {
     }
 
     #[test]
+    fn b14_texts_are_passed_over_up_to_a_bound_in_all_arrays_together() {
+        // Empty ones, which take the most work for their size.
+        let count = MAX_TEXTS / 8 + 1;
+        let mut array = STRING.to_le_bytes().to_vec();
+        array.extend(count.to_le_bytes());
+        array.resize(array.len() + usize::try_from(count * 8).unwrap(), 0);
+        let whole = file(&vec![field("x", ARRAY, &array); 8]);
+        let error = GgufTemplate::read(&mut Cursor::new(whole)).unwrap_err().to_string();
+        assert!(error.contains("an array of 1000001 texts"), "{error}");
+    }
+
+    #[test]
     fn b14_a_broken_model_file_is_refused_wherever_it_breaks() {
         let whole = whole();
         for end in 0..whole.len() {
@@ -228,7 +249,8 @@ mod tests {
         for (field, said) in [
             (field("x", STRING, &huge), "too large"),
             (field("tokenizer.chat_template", STRING, &huge), "at most"),
-            (field("x", ARRAY, &[&UINT32.to_le_bytes()[..], &huge].concat()), "an array of"),
+            (field("x", ARRAY, &[&UINT32.to_le_bytes()[..], &huge].concat()), "too large"),
+            (field("x", ARRAY, &[&STRING.to_le_bytes()[..], &huge].concat()), "an array of"),
             (field("x", 99, &[]), "the type 99"),
             (field("x", UINT32, &[0; 4]), "no chat template"),
         ] {

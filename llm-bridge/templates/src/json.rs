@@ -7,7 +7,10 @@ use minijinja::{
     value::{Kwargs, Rest, ValueKind},
 };
 
-use crate::python::{MAX_DEPTH, write_float};
+use crate::{
+    bounds,
+    python::{MAX_DEPTH, text_of, write_float},
+};
 
 /// The deepest indentation of a level.
 const MAX_INDENT: usize = 64;
@@ -40,12 +43,13 @@ pub(crate) fn tojson(
     named.assert_all_used()?;
     let indent = indent.map(indentation).transpose()?;
     let (item, key) = match separators {
-        Some(separators) => separators_of(&separators)?,
+        Some(separators) => separators_of(state, &separators)?,
         None => (if indent.is_some() { "," } else { ", " }.to_owned(), ": ".to_owned()),
     };
     let is_true = |value: Option<Value>| value.is_some_and(|value| value.is_true());
     let style =
         Style { ensure_ascii: is_true(ensure_ascii), indent, item, key, sort_keys: is_true(sort_keys) };
+    bounds::pay_for(state, value)?;
     let mut out = String::new();
     style.write(&mut out, state, value, 0)?;
     Ok(out)
@@ -65,10 +69,10 @@ fn indentation(value: Value) -> Result<String, Error> {
     Ok(" ".repeat(usize::try_from(count).unwrap_or(0).min(MAX_INDENT)))
 }
 
-fn separators_of(value: &Value) -> Result<(String, String), Error> {
+fn separators_of(state: &State, value: &Value) -> Result<(String, String), Error> {
     let texts: Vec<Value> = value.try_iter()?.take(3).collect();
     match texts.as_slice() {
-        [item, key] => Ok((item.to_string(), key.to_string())),
+        [item, key] => Ok((text_of(state, item)?, text_of(state, key)?)),
         _ => Err(invalid("`separators` are two texts")),
     }
 }

@@ -21,6 +21,7 @@
 //! What is different from the reference: an attribute that is missing is never a method of Python (`schema.items` without parentheses),
 //! and templates do not load other templates.
 
+mod bounds;
 mod error;
 mod gguf;
 mod json;

@@ -8,6 +8,8 @@ use minijinja::{
 };
 use minijinja_contrib::pycompat::unknown_method_callback;
 
+use crate::bounds;
+
 /// The depth to which values are written.
 pub(crate) const MAX_DEPTH: usize = 128;
 
@@ -15,9 +17,13 @@ pub(crate) const MAX_DEPTH: usize = 128;
 pub(crate) fn add_to(environment: &mut Environment<'_>) {
     environment.set_unknown_method_callback(call_method);
     environment.set_formatter(write);
-    environment
-        .add_filter("trim", |text: &Value, chars: Option<&str>| strip(&text.to_string(), chars).to_owned());
-    environment.add_filter("string", |value: &Value| text_of(value));
+    environment.add_filter(
+        "trim",
+        |state: &State, text: &Value, chars: Option<&str>| -> Result<String, Error> {
+            Ok(strip(&text_of(state, text)?, chars).to_owned())
+        },
+    );
+    environment.add_filter("string", text_of);
     environment.add_filter("int", |value: &Value, default: Option<Value>| {
         let number = || i64::try_from(value.clone()).ok().or_else(|| Some(float_of(value)?.trunc() as i64));
         number().map_or_else(|| default.unwrap_or_else(|| 0.into()), Value::from)
@@ -25,7 +31,9 @@ pub(crate) fn add_to(environment: &mut Environment<'_>) {
     environment.add_filter("float", |value: &Value, default: Option<Value>| {
         float_of(value).map_or_else(|| default.unwrap_or_else(|| 0.0.into()), Value::from)
     });
-    environment.add_filter("wordcount", |text: &Value| words(&text.to_string(), usize::MAX, false).len());
+    environment.add_filter("wordcount", |state: &State, text: &Value| -> Result<usize, Error> {
+        Ok(words(&text_of(state, text)?, usize::MAX, false).len())
+    });
     environment
         .add_function("cycler", |items: Rest<Value>| minijinja_contrib::globals::cycler(items.to_vec()));
     environment.add_function("joiner", minijinja_contrib::globals::joiner);
@@ -51,23 +59,25 @@ fn float_of(value: &Value) -> Option<f64> {
 }
 
 /// Writes a value as `str` does.
-fn write(out: &mut Output, _: &mut State, value: &Value) -> Result<(), Error> {
+fn write(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
     let written = match value.as_str() {
         Some(text) => out.write_str(text),
-        None => out.write_str(&text_of(value)),
+        None => out.write_str(&text_of(state, value)?),
     };
     written.map_err(|_| Error::from(ErrorKind::WriteFailure))
 }
 
 /// The value as `str` writes it.
-fn text_of(value: &Value) -> String {
+pub(crate) fn text_of(state: &State, value: &Value) -> Result<String, Error> {
     match value.kind() {
         ValueKind::Number | ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
+            // What is nested too deep is not written, and not paid for twice.
+            bounds::pay_for(state, value)?;
             let mut text = String::new();
             write_repr(&mut text, value, 0);
-            text
+            Ok(text)
         }
-        _ => value.to_string(),
+        _ => Ok(value.to_string()),
     }
 }
 
@@ -179,10 +189,14 @@ fn call_method(state: &mut State, value: &Value, method: &str, args: &[Value]) -
         (ValueKind::Map | ValueKind::Seq, "copy") => from_args::<()>(args).map(|()| value.clone()),
         (ValueKind::Seq, "index") => {
             let (item,): (&Value,) = from_args(args)?;
+            bounds::pay_for(state, value)?;
             let at = value.try_iter()?.position(|other| other == *item);
-            at.map(Value::from).ok_or_else(|| invalid(format!("`{item}` is not in the list")))
+            at.map(Value::from).ok_or_else(|| invalid("the item is not in the list"))
         }
-        _ => unknown_method_callback(state, value, method, args),
+        _ => {
+            bounds::pay_for(state, value)?;
+            unknown_method_callback(state, value, method, args)
+        }
     }
 }
 

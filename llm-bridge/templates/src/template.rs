@@ -3,10 +3,13 @@
 use std::{collections::BTreeMap, thread};
 
 use jiff::{Zoned, fmt::strtime::BrokenDownTime};
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value, syntax::SyntaxConfig};
+use minijinja::{
+    AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior, Value, syntax::SyntaxConfig,
+};
 use serde_json::Map;
 
 use crate::{
+    bounds,
     error::{Raised, TemplateError},
     json,
     output::Bounded,
@@ -20,12 +23,12 @@ pub const MAX_OUTPUT: usize = 64 * 1024 * 1024;
 /// The work that a template may do for any conversation. An instruction is 1, and so are 64 bytes of what it makes.
 const FUEL: usize = 200_000;
 /// What it may do more for each message; known templates need some hundreds.
-const FUEL_OF_MESSAGE: usize = 2_000;
+const FUEL_OF_MESSAGE: usize = 4_000;
 /// The most work of a render.
-const MAX_FUEL: usize = 2_000_000;
+const MAX_FUEL: usize = 4_000_000;
 /// How much stack a unit of work may need, in bytes: a value that is nested as deep as a template can make it is taken apart level by level.
 /// It is address space; memory is taken as it is used.
-const STACK_OF_FUEL: usize = if cfg!(debug_assertions) { 512 } else { 256 };
+const STACK_OF_FUEL: usize = if cfg!(debug_assertions) { 256 } else { 128 };
 /// The depth to which a template may nest while it runs; a loop is 1, a macro some.
 const MAX_DEPTH: usize = 200;
 /// The template's name in the environment.
@@ -90,11 +93,12 @@ impl Template {
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         environment.set_recursion_limit(MAX_DEPTH);
         environment.add_filter("tojson", json::tojson);
+        environment.add_filter(bounds::FILTER, bounds::bounded);
         environment.add_function("raise_exception", raise_exception);
         environment.remove_global("debug");
         python::add_to(&mut environment);
         environment
-            .add_template_owned(NAME, source::prepared(source))
+            .add_template_owned(NAME, bounds::with_bounds(&source::prepared(source)))
             .map_err(|error| TemplateError::of_source(&error))?;
         Ok(Self { environment, source: source.to_owned() })
     }
@@ -180,8 +184,8 @@ fn value_of(value: &serde_json::Value) -> Value {
     }
 }
 
-fn raise_exception(message: Value) -> Result<Value, Error> {
-    let message = message.to_string();
+fn raise_exception(state: &State, message: &Value) -> Result<Value, Error> {
+    let message = python::text_of(state, message)?;
     Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
 }
 

@@ -9,6 +9,10 @@
     clippy::unreachable
 )]
 
+mod b17_chats;
+mod b20_flow;
+mod b21_sign_in;
+mod b21_traces;
 mod b_apis;
 mod b_bridge;
 mod b_mcp;

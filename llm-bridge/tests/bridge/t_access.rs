@@ -42,18 +42,40 @@ impl Rack {
 
     /// For a user of the configuration.
     async fn start_for(access: Access, caller: Caller) -> Self {
+        Self::start_set(caller, |settings| settings.access = access).await
+    }
+
+    /// With other settings.
+    pub(crate) async fn start_set(caller: Caller, change: impl FnOnce(&mut ServerSettings)) -> Self {
         let audit = Arc::new(MemoryAudit::new(1024));
         let registry = Registry::builder().without_compiled().audit(audit.clone()).build().unwrap();
         add(&registry, "echo", ToolPolicy::new());
         add(&registry, "files.erase", ToolPolicy { effect: Effect::Destructive, ..ToolPolicy::new() });
         add(&registry, "once", ToolPolicy { daily_limit: 1, ..ToolPolicy::new() });
         add(&registry, "admins.only", ToolPolicy { permission: Permission::Admin, ..ToolPolicy::new() });
+        Self::serve(caller, registry, audit, change).await
+    }
+
+    /// With other tools.
+    pub(crate) async fn start_with(
+        access: Access,
+        caller: Caller,
+        registry: Registry,
+        audit: Arc<MemoryAudit>,
+    ) -> Self {
+        Self::serve(caller, registry, audit, |settings| settings.access = access).await
+    }
+
+    async fn serve(
+        caller: Caller,
+        registry: Registry,
+        audit: Arc<MemoryAudit>,
+        change: impl FnOnce(&mut ServerSettings),
+    ) -> Self {
         let store = Arc::new(MemoryStore::default());
-        let settings = ServerSettings {
-            access,
-            grace: Duration::from_secs(1),
-            ..ServerSettings::new(caller, store.clone())
-        };
+        let mut settings =
+            ServerSettings { grace: Duration::from_secs(1), ..ServerSettings::new(caller, store.clone()) };
+        change(&mut settings);
         let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());
         let stop = CancellationToken::new();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

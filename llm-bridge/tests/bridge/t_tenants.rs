@@ -10,7 +10,9 @@ use llm_bridge::{
 };
 use registry_core::{
     BoxFuture, Caller, Permission, Registry,
-    store::{ApiKey, MemoryStore, Persona, RemovedUser, Store, StoreError, StoreFuture, StoredTool, User},
+    store::{
+        ApiKey, MemoryStore, Persona, RemovedUser, Session, Store, StoreError, StoreFuture, StoredTool, User,
+    },
 };
 use reqwest::{Client, StatusCode};
 use tokio::sync::{Semaphore, mpsc};
@@ -110,6 +112,27 @@ impl Store for Slow {
 
     fn revoke_key<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
         self.kept.revoke_key(tenant, id, at)
+    }
+
+    fn put_session(&self, session: Session, most: usize) -> StoreFuture<'_, bool> {
+        self.kept.put_session(session, most)
+    }
+
+    fn session<'a>(&'a self, sha256: &'a str, now: Timestamp) -> StoreFuture<'a, Option<Session>> {
+        self.kept.session(sha256, now)
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        now: Timestamp,
+    ) -> StoreFuture<'a, Vec<Session>> {
+        self.kept.sessions(tenant, user, now)
+    }
+
+    fn end_session<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+        self.kept.end_session(tenant, user, id)
     }
 
     fn revision(&self) -> StoreFuture<'_, u64> {

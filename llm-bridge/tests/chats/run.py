@@ -9,6 +9,7 @@ See ../clients/environment.py for the variables. The last line is `N passed, M f
 import json
 import os
 import sys
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -21,7 +22,7 @@ import every_tool
 import transcript
 from checks import check, expect, finish
 from every_tool import LEVELS
-from terminal import Terminal
+from terminal import Terminal, called
 
 # How calls begin: nothing for a person's eyes.
 MARKS = ("<tool_call", "[TOOL_CALLS]", "<|python_tag|>", "functools[")
@@ -82,7 +83,26 @@ def terminal():
                     expect(asked is row.get("approved", False), shown)
 
 
-PARTS = {"every tool": every, "terminal": terminal, "transcript": transcript.replay}
+def calls():
+    """`toolrack call` asks for what is missing, and before something is deleted."""
+    with tempfile.TemporaryDirectory() as folder:
+        admin = ("--level", "admin")
+        for name, arguments, lines, code, shows in [
+            ("asks for the missing argument", ["calculate"], ["6*7"], 0, ['"result": "42"']),
+            ("says what is missing without an answer", ["calculate"], [""], 1, ["`expression` is required", "calculate --help"]),
+            ("says so at the end of the input", ["calculate"], [None], 1, ["`expression` is required"]),
+            ("asks only for what is missing", ["file_manager.create_document", *admin, "--path", "a.md"], ["hello"], 0, ["Created a.md"]),
+            ("asks before a file is deleted, and takes a no", ["file_manager.delete_file", *admin], ["a.md", "n"], 1,
+             ["This call cannot be undone", "A person has refused this call"]),
+            ("asks before a file is deleted, and takes a yes", ["file_manager.delete_file", *admin], ["a.md", "y"], 0, ["Deleted a.md"]),
+        ]:
+            @check(f"a call in a terminal {name}")
+            def _(arguments=arguments, lines=lines, code=code, shows=shows):
+                shown, exit_code = called(arguments, folder, lines)
+                expect(exit_code == code and all(part in shown for part in shows), f"{exit_code}: {shown}")
+
+
+PARTS = {"every tool": every, "terminal": terminal, "calls": calls, "transcript": transcript.replay}
 
 
 def main():

@@ -1,4 +1,4 @@
-"""`toolrack chat` in a terminal, as a person has it."""
+"""`toolrack chat` and `toolrack call` in a terminal, as a person has them."""
 
 import os
 import pty
@@ -18,14 +18,14 @@ SECONDS = 60
 
 
 class Terminal:
-    """A chat in a terminal of its own."""
+    """A program in a terminal of its own; a chat, where nothing else is said."""
 
-    def __init__(self, arguments, folder, variables=None):
+    def __init__(self, arguments, folder, variables=None, command="chat"):
         if variables is None:
             variables = {name: value for name, value in os.environ.items() if not name.startswith("TOOLRACK_")}
         self.ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
-            [str(environment.TOOLRACK.resolve()), "chat", *map(str, arguments)], cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs,
+            [str(environment.TOOLRACK.resolve()), command, *map(str, arguments)], cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs,
             env={**variables, "NO_COLOR": "1", "TERM": "dumb"}, start_new_session=True)
         os.close(theirs)
 
@@ -65,3 +65,17 @@ class Terminal:
             if not answers:
                 raise ValueError(f"nobody answers: {shown}")
             line = answers.pop(0)
+
+
+def called(arguments, folder, lines):
+    """What `toolrack call` shows where these lines are typed as it asks for something, and its exit code. `None` is Ctrl-D."""
+    terminal, shown = Terminal(arguments, folder, command="call"), ""
+    try:
+        for line in lines:
+            shown += terminal.read(": ", QUESTION)
+            os.write(terminal.ours, b"\x04" if line is None else line.encode() + b"\n")
+        shown += terminal.read()
+        return shown, terminal.process.wait(15)
+    finally:
+        terminal.process.kill()
+        os.close(terminal.ours)

@@ -132,12 +132,12 @@ def running_process(command, ready, variables=None):
 
 
 @contextmanager
-def toolrack(upstream, *flags, configuration=""):
+def toolrack(upstream, *flags, configuration="", listen="127.0.0.1:0"):
     """The server in front of `upstream`, with nothing of this machine's configuration; its address."""
     with tempfile.TemporaryDirectory(prefix="toolrack-") as folder:
         settings = Path(folder) / "toolrack.toml"
         settings.write_text(configuration)
-        command = [TOOLRACK, "serve", "--upstream", upstream, "--listen", "127.0.0.1:0",
+        command = [TOOLRACK, "serve", "--upstream", upstream, "--listen", listen,
                    "--data-dir", folder, "--config", settings, *flags]
         with running(command, r"(http://127\.0\.0\.1:\d+)/ ") as address:
             yield address

@@ -28,6 +28,11 @@ def examined(model, *flags, folder=None):
     return json.loads(done.stdout)
 
 
+def settings(**these):
+    """The settings that are recommended: these, and no others."""
+    return {"tool_style": None, "dialect": None, "route": None, "template": None, **these}
+
+
 def seen(report, **expected):
     found = {probe: finding["verdict"] for probe, finding in report["probes"].items() if probe in expected}
     wanted = {probe: verdict for probe, verdict in expected.items() if found.get(probe) not in verdict.split(" or ")}
@@ -41,13 +46,13 @@ def doctor(interpreter, template, opens, refuses):
         def _():
             report = examined(model)
             # Noise may be short.
-            seen(report, native="wrong or no", text="no", parallel="not_tried", required="yes", streams="yes or unknown", speed="yes or unknown",
+            seen(report, native="wrong or no", text="no", route="no", parallel="not_tried", required="yes", streams="yes or unknown", speed="yes or unknown",
                  thinking="no", pictures="refused", structured="yes", context="yes", cache="yes")
             probes = report["probes"]
             expect((probes["context"]["tokens"], probes["context"]["trained_tokens"]) == (32768, 131072), f"{probes['context']}")
             expect(probes["cache"]["cached_tokens"] > 3000, f"{probes['cache']}")
             expect(report["server"]["kind"] == "llama.cpp" and report["server"]["lists_model"], f"{report['server']}")
-            expect(report["settings"] == {"tool_style": None, "dialect": None} and "no right call" in report["advice"][0], f"{report}")
+            expect(report["settings"] == settings() and "no right call" in report["advice"][0], f"{report}")
 
     for dialect, said in SAYS.items():
         with environment.llama(interpreter, "--ctx", "32768", "--say", said) as model:
@@ -55,9 +60,19 @@ def doctor(interpreter, template, opens, refuses):
             @check(f"the doctor finds {dialect} in the text")
             def _(model=model, dialect=dialect):
                 report = examined(model)
-                seen(report, native="text", text="yes", parallel="yes", streams="yes", structured="no", cache="yes")
+                seen(report, native="text", text="yes", route="yes", parallel="yes", streams="yes", structured="no", cache="yes")
                 expect([report["probes"][probe]["dialect"] for probe in ("native", "text")] == [dialect] * 2, f"{report}")
-                expect(report["settings"] == {"tool_style": None, "dialect": dialect}, f"{report['settings']}")
+                expect(report["settings"] == settings(dialect=dialect), f"{report['settings']}")
+
+    with environment.llama(interpreter, "--ctx", "32768", "--say", SAYS["hermes"]) as model:
+
+        @check("the doctor leaves a model at the raw route that is set, where that is no worse")
+        def _():
+            with tempfile.TemporaryDirectory() as folder:
+                Path(folder, "toolrack.toml").write_text('[models."*"]\nroute = "raw"\n')
+                report = examined(model, folder=folder)
+                seen(report, native="text", route="yes", parallel="yes")
+                expect(report["probes"]["route"]["chat_right"] == 3 and report["settings"] == settings(route="raw"), f"{report}")
 
     with template("doctor-refuses", refuses, "--say", SAYS["pythonic"]) as model:
 
@@ -67,8 +82,8 @@ def doctor(interpreter, template, opens, refuses):
                 file = Path(folder, "toolrack.toml")
                 file.write_text("# Ours.\n[limits]\nmax_rounds = 3 # few\n")
                 report = examined(model, "--write", folder=folder)
-                seen(report, native="refused", text="yes", required="not_tried", named="not_tried")
-                expect(report["settings"] == {"tool_style": "prompt", "dialect": "pythonic"}, f"{report['settings']}")
+                seen(report, native="refused", text="yes", route="not_tried", required="not_tried", named="not_tried")
+                expect(report["settings"] == settings(tool_style="prompt", dialect="pythonic"), f"{report['settings']}")
                 expect("--jinja" in report["advice"][0], f"{report['advice']}")
                 expect(file.read_text() == "# Ours.\n[limits]\nmax_rounds = 3 # few\n\n" + report["toml"], file.read_text())
                 again = examined(model, "--write", folder=folder)

@@ -123,8 +123,7 @@ def _():
 
 @check("a body that is too large")
 def _():
-    ask("POST", "/api/render", 413, {"markdown": "x" * (256 * 1024 + 1)})
-    ask("POST", "/api/render", 413, {"markdown": "x" * (33 * 1024 * 1024)})
+    ask("POST", "/execute", 413, {"tool_name": "x" * (33 * 1024 * 1024)})
 
 
 if __name__ == "__main__":

@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 
 use registry_core::{
     ConfigFault, ConfiguredTool, ConfiguredTools, Handler, Tool, ToolContext, ToolFuture, ToolPolicy,
-    ToolResult, ToolSpec, alias_of, nearest, schema::check_input,
+    ToolResult, ToolSpec, alias_of,
+    flow::{Reads, Sends},
+    nearest,
+    schema::check_input,
 };
 
 use crate::document::{self, Data, Format, Node};
@@ -16,7 +19,8 @@ const HTTP: &str = "HTTP tools not yet supported (coming in v2)";
 
 const KEYS: &str = "
     name description type handler parameters implementation title version tags deprecated output_schema
-    permission cost effect timeout_seconds cooldown_seconds daily_limit max_concurrent requires_gate idempotent deferred
+    permission cost effect reads sends timeout_seconds cooldown_seconds daily_limit max_concurrent requires_gate idempotent deferred
+    ends_turn
 ";
 
 /// What handlers a file may name.
@@ -197,7 +201,14 @@ impl Reader<'_> {
         }
         match kind.as_str() {
             "mock" => match implementation.get("mock_response") {
-                Some(response) => Some((Arc::new(Mock(response.to_json())), ToolPolicy::new())),
+                // It is the file's own answer, and goes nowhere.
+                Some(response) => {
+                    let (reads, sends) = (Some(Reads::NOTHING), Some(Sends::Nothing));
+                    Some((
+                        Arc::new(Mock(response.to_json())),
+                        ToolPolicy { reads, sends, ..ToolPolicy::new() },
+                    ))
+                }
                 None => self.fault(
                     line,
                     "`implementation.mock_response` is missing: any JSON value, which every call gets",
@@ -251,6 +262,10 @@ impl Reader<'_> {
             permission: self.word(node, "permission").unwrap_or(base.permission),
             cost: self.word(node, "cost").unwrap_or(base.cost),
             effect: self.word(node, "effect").unwrap_or(base.effect),
+            reads: self
+                .value(node, "reads", "an array of \"private\" and \"untrusted\", or an empty one")
+                .or(base.reads),
+            sends: self.word(node, "sends").or(base.sends),
             timeout: self
                 .value::<std::num::NonZeroU64>(node, "timeout_seconds", "a whole number of at least 1")
                 .map_or(base.timeout, |given| seconds(given.get())),
@@ -261,8 +276,10 @@ impl Reader<'_> {
                 .unwrap_or(base.max_concurrent),
             requires_gate: self.value(node, "requires_gate", "true or false").unwrap_or(base.requires_gate),
             idempotent: self.value(node, "idempotent", "true or false").unwrap_or(base.idempotent),
+            resumable: base.resumable,
             text_tag: base.text_tag,
             deferred: self.value(node, "deferred", "true or false").unwrap_or(base.deferred),
+            ends_turn: self.value(node, "ends_turn", "true or false").unwrap_or(base.ends_turn),
         }
     }
 

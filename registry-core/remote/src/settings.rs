@@ -1,6 +1,10 @@
 //! What settings of modules and of MCP servers have in common, and how settings are written in a file.
 
-use std::{collections::BTreeSet, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
 
 use registry_core::LOCAL_MODULE;
 use reqwest::Url;
@@ -110,6 +114,14 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
         _ if is_legal_name(name) && !name.contains('.') && name.len() <= MAX_NAME => Ok(()),
         _ => Err(NameError::Invalid),
     }
+}
+
+/// Stands for all tools of a source that are not named.
+pub(crate) const ALL_OTHERS: &str = "*";
+
+/// What the operator says of a tool, or of all others of its source.
+pub(crate) fn said_of<T: Copy>(said: &BTreeMap<String, T>, tool: &str) -> Option<T> {
+    said.get(tool).or_else(|| said.get(ALL_OTHERS)).copied()
 }
 
 /// A number of seconds, whole or not, greater than 0.

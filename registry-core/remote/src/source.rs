@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use registry_core::{
     Effect, Offer, Registry, RegistryError, Remote, RemoteKind, Source, ToolPolicy, ToolSpec,
+    schema::{check_input_among, patterns_in},
     store::ManifestStore,
 };
 use schemars::JsonSchema;
@@ -57,6 +58,22 @@ impl Intake {
             Ok(tool) => drop(self.tools.insert(tool.spec.tool_name.clone(), tool)),
             Err(message) => self.fault(wire_name, message, false),
         }
+    }
+
+    /// Takes out the tools whose patterns are too large beside all others of the source.
+    pub(crate) fn bound_patterns(mut self) -> Self {
+        let all = self.tools.values().map(|tool| patterns_in(&tool.spec.input_schema)).sum();
+        let mut faults = Vec::new();
+        self.tools.retain(|_, tool| {
+            let schema = &tool.spec.input_schema;
+            let fault = if patterns_in(schema) == 0 { None } else { check_input_among(schema, all).err() };
+            faults.extend(fault.iter().map(|fault| (tool.wire_name.clone(), fault.clone())));
+            fault.is_none()
+        });
+        for (wire_name, fault) in faults {
+            self.fault(&wire_name, format!("beside the source's {all} patterns, {fault}"), false);
+        }
+        self
     }
 
     pub(crate) fn fault(&mut self, wire_name: &str, message: impl Into<String>, taken: bool) {

@@ -25,6 +25,8 @@ pub enum Origin {
     Schedule,
     /// A person at a command line.
     CommandLine,
+    /// A tool that calls another one.
+    Tool,
     /// Code that embeds the registry.
     #[default]
     Library,

@@ -1,22 +1,40 @@
 //! Who calls, with what, and how a running tool speaks back: the [`ToolContext`].
 
+mod asking;
 mod authority;
 mod call;
 mod caller;
 mod resource;
 mod running;
+mod store;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
+use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::tenant::DEFAULT_TENANT;
+use crate::{
+    content::Content,
+    flow::{Reads, TurnFlow},
+    guard::approval::{Approval, Question},
+    model::Model,
+    tenant::DEFAULT_TENANT,
+    trace::Trace,
+};
+pub(crate) use asking::{Pauses, Questions};
 pub use authority::CallerAuthority;
 pub use call::{Origin, ToolCall};
 pub use caller::Caller;
+pub(crate) use resource::short_name;
 pub use resource::{Resource, Resources};
-pub(crate) use running::{Provided, RunningCall};
+pub(crate) use running::{ModelUses, Provided, RunningCall};
+pub use store::ToolStore;
 
 /// What the conversation around a call is, as far as the host says.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,9 +52,9 @@ pub struct Conversation {
 /// A word from a running tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ToolEvent {
-    /// The call's id.
+    /// The call's id; for a call that a tool makes, that of the call around it which the host has made.
     pub call_id: String,
-    /// The tool's name.
+    /// The tool's name; for a call that a tool makes, that of the called tool.
     pub tool_name: String,
     /// What it is doing, for people.
     pub message: String,
@@ -49,6 +67,29 @@ pub struct ToolEvent {
     /// For how many seconds from now that can be answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_seconds: Option<u64>,
+    /// What the call would do with what its turn has read, where it waits for a person because of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_reason: Option<String>,
+    /// The next part of a result that comes as a stream; a text is the next piece of one. The result has it again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<Content>,
+    /// The question that the call waits for the answer to, where it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<Box<PendingQuestion>>,
+}
+
+/// A question that can be answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PendingQuestion {
+    /// Names it; a random text.
+    pub id: String,
+    /// What is asked.
+    #[serde(flatten)]
+    pub question: Question,
+    /// For how many seconds from now it can be answered.
+    pub seconds: u64,
+    /// Whether the call waits for the answer; otherwise it has to be made again.
+    pub waits: bool,
 }
 
 /// Where the events of running tools go.
@@ -72,8 +113,25 @@ pub struct ToolContext {
     tenant: Option<Arc<str>>,
     approval_wait: Option<Duration>,
     approval_scope: Option<Arc<str>>,
+    asks: bool,
+    question_wait: Option<Duration>,
+    reply: Option<Arc<(String, Timestamp)>>,
     authority: Option<Arc<dyn CallerAuthority>>,
+    host: Option<Host>,
+    flow: Option<Arc<TurnFlow>>,
+    trace: Option<Trace>,
 }
+
+/// A model, as the call asks it; anything else as it is.
+fn counted<T: Send + Sync + 'static>(found: Resource<T>, call: &Arc<RunningCall>) -> Resource<T> {
+    let any: &(dyn Any + Send + Sync) = &*found;
+    let Some(model) = any.downcast_ref::<Model>() else { return found };
+    let counted: Arc<dyn Any + Send + Sync> = Arc::new(model.counted(Arc::clone(call)));
+    counted.downcast().map_or(found, Resource::from)
+}
+
+/// A registry. Of no type here: a registry knows contexts, and not the other way round.
+pub(crate) type Host = Arc<dyn Any + Send + Sync>;
 
 impl ToolContext {
     /// A context for a caller, with nothing provided and nobody listening.
@@ -101,6 +159,17 @@ impl ToolContext {
 
     pub(crate) fn authority(&self) -> Option<&Arc<dyn CallerAuthority>> {
         self.authority.as_ref()
+    }
+
+    /// Made by that registry.
+    pub(crate) fn of_host(mut self, host: Option<Host>) -> Self {
+        self.host = host;
+        self
+    }
+
+    /// The registry that makes the call, or else that has made this context.
+    pub(crate) fn host(&self) -> Option<&Host> {
+        self.call.as_ref().map(|call| &call.registry).or(self.host.as_ref())
     }
 
     /// Leaves the caller only what another may do too.
@@ -135,6 +204,88 @@ impl ToolContext {
         self
     }
 
+    /// Lets tools ask the person in the middle of a call ([`ask`](Self::ask)): somebody sees the events, or answers in a later request.
+    /// A call waits for an answer as it waits for an approval. By default nobody can be asked.
+    pub fn with_questions(mut self) -> Self {
+        self.asks = true;
+        self
+    }
+
+    /// Waiting no longer than this for the answer to a question of a tool that can be run again from its start: one that only reads or is
+    /// idempotent, and so are the tools around it. Then the question stays open for the same call to be made again. By default this is the
+    /// time for approvals. Others wait for the longer of both, and fail when it is over.
+    pub fn with_question_wait(mut self, wait: Duration) -> Self {
+        self.question_wait = Some(wait);
+        self
+    }
+
+    /// In a trace: its calls leave spans there.
+    pub fn with_trace(mut self, trace: Trace) -> Self {
+        self.trace = Some(trace);
+        self
+    }
+
+    pub(crate) fn set_trace(&mut self, trace: Trace) {
+        self.trace = Some(trace);
+    }
+
+    /// Where in a trace this request or call is, for what it asks of other servers.
+    pub fn trace(&self) -> Option<&Trace> {
+        self.trace.as_ref()
+    }
+
+    /// Where the call stands in its turn. By default nothing was read before it.
+    pub fn with_flow(mut self, flow: impl Into<Arc<TurnFlow>>) -> Self {
+        self.flow = Some(flow.into());
+        self
+    }
+
+    /// What was read before the call, where it is a part of a turn.
+    pub fn flow(&self) -> Option<&TurnFlow> {
+        self.flow.as_deref()
+    }
+
+    /// Says that the result of the running call holds this, beside what the [tool](crate::ToolPolicy::reads) always reads. `source` is what a
+    /// person knows it by, such as the name of a tool or of a server.
+    pub fn has_read(&self, reads: Reads, source: &str) {
+        if let Some(call) = &self.call
+            && !reads.is_nothing()
+        {
+            call.read.lock().note(reads, source);
+        }
+    }
+
+    /// What a call that goes on to another server takes along: what was read before it, unless a person has approved the call knowing that,
+    /// and what it has read itself.
+    pub fn read_so_far(&self) -> Reads {
+        let before = self.flow.as_ref().map(|flow| flow.read.reads()).unwrap_or_default();
+        match &self.call {
+            Some(call) if call.is_flow_approved.load(Ordering::Relaxed) => call.read.lock().reads(),
+            Some(call) => before.and(call.read.lock().reads()),
+            None => before,
+        }
+    }
+
+    /// What the person has written, and when that came: it may be the answer to a question that was asked before.
+    pub fn with_reply(mut self, text: impl Into<String>, at: Timestamp) -> Self {
+        self.reply = Some(Arc::new((text.into(), at)));
+        self
+    }
+
+    pub(crate) fn reply(&self) -> Option<(&str, Timestamp)> {
+        self.reply.as_deref().map(|(text, at)| (text.as_str(), *at))
+    }
+
+    /// How long the answer to a question of the call is waited for, `Some(None)` until it expires; `None` where nobody can be asked.
+    pub(crate) fn question_wait(&self) -> Option<Option<Duration>> {
+        let repeatable = self.call.as_ref().is_some_and(|call| call.is_repeatable());
+        self.asks.then(|| match (self.question_wait, self.approval_wait) {
+            (Some(wait), _) if repeatable => Some(wait),
+            (Some(wait), Some(approval)) => Some(wait.max(approval)),
+            (_, approval) => approval,
+        })
+    }
+
     /// Where a call comes back for the answer of a person: the answer is for calls of this scope alone. By default a scope is
     /// where the call comes from ([`Origin`]) and the [chat](Conversation::chat_id). A call that waits until it is answered needs none:
     /// the answer is its own.
@@ -155,13 +306,29 @@ impl ToolContext {
     pub(crate) fn for_call(&self, tenant: &Arc<str>, mut call: RunningCall) -> Self {
         let mut context = self.clone().of_tenant(Arc::clone(tenant));
         call.parent = context.call.take();
+        if let Some(parent) = &call.parent {
+            let read = parent.read.lock();
+            if !read.is_empty() {
+                let mut flow = context.flow.as_deref().cloned().unwrap_or_default();
+                flow.read.add(&read);
+                context.flow = Some(Arc::new(flow));
+            }
+        }
         call.nesting = call.parent.as_ref().map_or(0, |parent| parent.nesting + 1);
         context.call = Some(Arc::new(call));
         context
     }
 
-    pub(crate) fn call(&self) -> Option<&Arc<RunningCall>> {
+    pub(crate) fn running(&self) -> Option<&Arc<RunningCall>> {
         self.call.as_ref()
+    }
+
+    /// The call around a call, whose own context this is, or which has got no context of its own.
+    pub(crate) fn parent_of(&self, call_id: &str) -> Option<&RunningCall> {
+        match self.call.as_deref() {
+            Some(call) if call.id == call_id => call.parent.as_deref(),
+            other => other,
+        }
     }
 
     /// How many calls are around this one.
@@ -214,14 +381,26 @@ impl ToolContext {
         self.resolve::<T>().err()
     }
 
+    /// The same, as the host says it: without the name of the type.
+    pub(crate) fn absence<T: Send + Sync + 'static>(&self) -> Option<String> {
+        let missing = self.missing::<T>()?;
+        let how = missing.split_once(": ").map(|(_, how)| how.to_owned());
+        Some(how.unwrap_or(missing))
+    }
+
+    /// Something the host provides, or why it does not.
+    pub(crate) fn require<T: Send + Sync + 'static>(&self) -> Result<Resource<T>, String> {
+        self.resolve()
+    }
+
     /// What the host provides to this request, asked once in a call.
     fn resolve<T: Send + Sync + 'static>(&self) -> Result<Resource<T>, String> {
-        match &self.call {
-            Some(call) if self.resources.differs_by_request::<T>() => {
-                call.provided(|| Ok(self.resources.get::<T>(self)?.into_inner())).map(Resource::from)
-            }
-            _ => self.resources.get(self),
-        }
+        let Some(call) = &self.call else { return self.resources.get(self) };
+        let found = match self.resources.differs_by_request::<T>() {
+            true => call.provided(|| Ok(self.resources.get::<T>(self)?.into_inner())).map(Resource::from)?,
+            false => self.resources.get(self)?,
+        };
+        Ok(counted(found, call))
     }
 
     /// Says what the tool is doing.
@@ -234,10 +413,34 @@ impl ToolContext {
         self.report(message.into(), Some(fraction.clamp(0.0, 1.0)));
     }
 
-    /// Says that the call waits for a person, who has so long to answer.
-    pub(crate) fn ask_approval(&self, id: &str, message: String, left: Duration) {
-        let (approval, approval_seconds) = (Some(id.to_owned()), Some(left.as_secs()));
-        self.send(ToolEvent { message, approval, approval_seconds, ..ToolEvent::default() });
+    /// Says that the call waits for a person.
+    pub(crate) fn ask_approval(&self, asked: &Approval, now: Timestamp) {
+        let message = format!("Waiting for a person to approve {} ({})", asked.tool, asked.id);
+        let (approval, left) = (Some(asked.id.clone()), Some(asked.time_left(now).as_secs()));
+        let approval_reason = asked.reason.clone();
+        self.send(ToolEvent {
+            message,
+            approval,
+            approval_seconds: left,
+            approval_reason,
+            ..ToolEvent::default()
+        });
+    }
+
+    /// Shows a part of the result that is being made. Listeners that know messages alone get its text.
+    pub(crate) fn show(&self, part: Content) {
+        if self.events.is_some() {
+            self.send(ToolEvent { message: part.for_model(), part: Some(part), ..ToolEvent::default() });
+        }
+    }
+
+    /// Puts a question to the person.
+    pub(crate) fn announce_question(&self, approval: &Approval, now: Timestamp, waits: bool) {
+        let Some(question) = approval.question.clone() else { return };
+        let (id, seconds) = (approval.id.clone(), approval.time_left(now).as_secs());
+        let asked = PendingQuestion { id, question, seconds, waits };
+        let message = format!("Waiting for an answer: {}", asked.question.message);
+        self.send(ToolEvent { message, question: Some(Box::new(asked)), ..ToolEvent::default() });
     }
 
     fn report(&self, message: String, progress: Option<f64>) {
@@ -246,7 +449,9 @@ impl ToolContext {
 
     fn send(&self, event: ToolEvent) {
         let (Some(events), Some(call)) = (&self.events, &self.call) else { return };
-        events(ToolEvent { call_id: call.id.clone(), tool_name: call.tool.to_string(), ..event });
+        // A client knows the outermost call only.
+        let call_id = call.outermost().id.clone();
+        events(ToolEvent { call_id, tool_name: call.tool.to_string(), ..event });
     }
 
     /// Whether the call should stop.

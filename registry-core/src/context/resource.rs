@@ -1,13 +1,14 @@
 //! What the host provides to tools: a client, an index, a database, by its type.
 
 use std::{
-    any::{Any, TypeId, type_name},
+    any::{TypeId, type_name},
     collections::HashMap,
     ops::Deref,
     sync::Arc,
 };
 
 use super::ToolContext;
+use crate::provide::AnyValue;
 
 /// Something the host provides, as a tool's parameter. A tool that asks for one is enabled only where it is there;
 /// `Option<Resource<T>>` takes it where it is there and does not decide.
@@ -55,11 +56,8 @@ pub struct Resources {
     absent: HashMap<TypeId, String>,
 }
 
-/// A value, whatever its type.
-type AnyValue = Arc<dyn Any + Send + Sync>;
-
 /// What a request gets, or why it gets nothing.
-type ByRequest = dyn Fn(&ToolContext) -> Result<AnyValue, String> + Send + Sync;
+pub(crate) type ByRequest = dyn Fn(&ToolContext) -> Result<AnyValue, String> + Send + Sync;
 
 #[derive(Clone)]
 enum Provided {
@@ -94,23 +92,45 @@ impl Resources {
         &mut self,
         provide: impl Fn(&ToolContext) -> Result<T, String> + Send + Sync + 'static,
     ) {
-        let provide: Arc<ByRequest> = Arc::new(move |context| Ok(Arc::new(provide(context)?)));
-        self.present.insert(TypeId::of::<T>(), Provided::ByRequest(provide));
+        self.insert_any_by_request(
+            TypeId::of::<T>(),
+            Arc::new(move |context| Ok(Arc::new(provide(context)?))),
+        );
+    }
+
+    pub(crate) fn insert_any(&mut self, ty: TypeId, value: AnyValue) {
+        self.present.insert(ty, Provided::Shared(value));
+    }
+
+    pub(crate) fn insert_any_by_request(&mut self, ty: TypeId, provide: Arc<ByRequest>) {
+        self.present.insert(ty, Provided::ByRequest(provide));
     }
 
     /// Says how to get what is not provided, for listings: `set [search] in toolrack.toml`.
     pub fn explain_absence<T: 'static>(&mut self, how: impl Into<String>) {
-        self.absent.insert(TypeId::of::<T>(), how.into());
+        self.explain(TypeId::of::<T>(), how.into());
+    }
+
+    pub(crate) fn explain(&mut self, ty: TypeId, how: String) {
+        self.absent.insert(ty, how);
     }
 
     /// Whether the host provides a type, to whichever requests.
     pub fn provides<T: 'static>(&self) -> bool {
-        self.present.contains_key(&TypeId::of::<T>())
+        self.provides_type(TypeId::of::<T>())
+    }
+
+    pub(crate) fn provides_type(&self, ty: TypeId) -> bool {
+        self.present.contains_key(&ty)
     }
 
     /// Whether a type is asked for each request.
     pub(crate) fn differs_by_request<T: 'static>(&self) -> bool {
-        matches!(self.present.get(&TypeId::of::<T>()), Some(Provided::ByRequest(_)))
+        self.type_differs_by_request(TypeId::of::<T>())
+    }
+
+    pub(crate) fn type_differs_by_request(&self, ty: TypeId) -> bool {
+        matches!(self.present.get(&ty), Some(Provided::ByRequest(_)))
     }
 
     /// The value of a type for a request. Tools ask [`ToolContext::resource`].
@@ -129,13 +149,21 @@ impl Resources {
 
     /// Why a type is not there, with what the host says of it.
     fn absence<T: 'static>(how: Option<String>) -> String {
-        let name = type_name::<T>();
-        let short = name.rsplit("::").next().unwrap_or(name);
+        let short = short_name::<T>();
         match how {
             Some(how) => format!("needs {short}: {how}"),
             None => format!("needs {short}, which this host does not provide"),
         }
     }
+}
+
+/// A type's name without its path.
+pub(crate) fn short_name<T: 'static>() -> &'static str {
+    let name = type_name::<T>();
+    // A path within `<…>` is not the type's own.
+    let end = name.find('<').unwrap_or(name.len());
+    let own = name.get(..end).unwrap_or(name);
+    own.rfind("::").and_then(|at| name.get(at + 2..)).unwrap_or(name)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
 
 use super::{ledger::Ledger, permit::Permitted, turned_down::TurnedDown};
 use crate::{
@@ -12,6 +13,9 @@ use crate::{
     schema::ValidationError,
     tool::Tool,
 };
+
+/// How many schemas are compiled, and large arguments fitted, at once.
+static AT_ONCE: Semaphore = Semaphore::const_new(4);
 
 /// A call whose arguments were coerced and validated. From here on it owes the audit an outcome.
 pub(super) struct Fitted<'a> {
@@ -27,9 +31,18 @@ pub(super) struct Fitted<'a> {
 }
 
 impl<'a> Permitted<'a> {
-    pub(super) fn fit(self) -> Result<Box<Fitted<'a>>, Box<TurnedDown<'a>>> {
+    pub(super) async fn fit(self) -> Result<Box<Fitted<'a>>, Box<TurnedDown<'a>>> {
         let Self { registry, context, tool, call } = self;
-        // The validator is made here, when the tool is first called.
+        // The validator is made when the tool is first called. Of a schema that came from elsewhere it may take long.
+        if !tool.is_compiled() && !tool.has_checker() {
+            let making = Arc::clone(&tool);
+            let _first = tool.making_checker.lock().await;
+            if !tool.has_checker() {
+                let _permit = AT_ONCE.acquire().await;
+                // Where that fails it is made below, which says why.
+                let _ = tokio::task::spawn_blocking(move || making.checker().is_ok()).await;
+            }
+        }
         let checker = match tool.checker() {
             Ok(checker) => checker,
             Err(fault) => {
@@ -44,7 +57,11 @@ impl<'a> Permitted<'a> {
             }
         };
         let ToolCall { id, name, arguments, origin, raw_argument, retries } = call;
-        let arguments = match checker.fit(&name, &tool.spec().input_schema, arguments) {
+        let fitted = match checker.is_quick(&tool.spec().input_schema, &arguments) {
+            true => checker.fit(&name, &tool.spec().input_schema, arguments),
+            false => Box::pin(fit_large(Arc::clone(&tool), name.clone(), arguments)).await,
+        };
+        let arguments = match fitted {
             Ok(arguments) => arguments,
             Err(ValidationError { error, given }) => {
                 let call = ToolCall { id, name, arguments: given, origin, raw_argument, retries };
@@ -52,9 +69,27 @@ impl<'a> Permitted<'a> {
                 return Err(Box::new(TurnedDown { registry, context, tool, call, error }));
             }
         };
-        let ledger = Ledger::open(registry, || {
+        let ledger = Ledger::open(registry, context.running(), || {
             registry.record(&context, Some(&tool), &name, &id, origin.clone(), &arguments)
         });
         Ok(Box::new(Fitted { registry, context, tool, id, name, arguments, origin, retries, ledger }))
     }
+}
+
+/// Fits arguments that are much work on a thread for such, however many calls want that.
+async fn fit_large(
+    tool: Arc<Tool>,
+    name: String,
+    arguments: Value,
+) -> Result<Map<String, Value>, ValidationError> {
+    let lost = || ValidationError {
+        error: ToolError::new(ErrorKind::Failed, "the arguments could not be checked; see the server's log"),
+        given: Value::Null,
+    };
+    let _permit = AT_ONCE.acquire().await;
+    let fit = move || match tool.checker() {
+        Ok(checker) => checker.fit(&name, &tool.spec().input_schema, arguments),
+        Err(_) => Err(lost()),
+    };
+    tokio::task::spawn_blocking(fit).await.unwrap_or_else(|_| Err(lost()))
 }

@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::{
+    content,
+    context::RunningCall,
     guard::{
         audit::{AuditRecord, Phase},
         gate::Decision,
@@ -26,14 +28,20 @@ struct Entry {
     /// Whether the try under way has no outcome yet.
     owed: bool,
     started: Option<Instant>,
+    call: Option<Arc<RunningCall>>,
 }
 
 impl Ledger {
     /// The ledger of a call. `record` is asked for only where an audit is kept.
-    pub(super) fn open(registry: &Registry, record: impl FnOnce() -> AuditRecord) -> Self {
+    pub(super) fn open(
+        registry: &Registry,
+        call: Option<&Arc<RunningCall>>,
+        record: impl FnOnce() -> AuditRecord,
+    ) -> Self {
         let common = &registry.shared.common;
         Self(common.audit.is_enabled().then(|| {
-            Box::new(Entry { common: Arc::clone(common), record: record(), owed: true, started: None })
+            let (common, call) = (Arc::clone(common), call.map(Arc::clone));
+            Box::new(Entry { common, record: record(), owed: true, started: None, call })
         }))
     }
 
@@ -82,18 +90,25 @@ impl Ledger {
     ) -> Result<(), StoreError> {
         let Some(entry) = &mut self.0 else { return Ok(()) };
         entry.owed = false;
-        let record = outcome_of(entry.record.clone(), result, duration, entry.common.clock.now());
+        let mut record = outcome_of(entry.record.clone(), result, duration, entry.common.clock.now());
+        if let Some(call) = &entry.call {
+            add_from_call(&mut record, call);
+        }
         entry.common.keep(record).await
     }
 }
 
 impl Drop for Ledger {
     fn drop(&mut self) {
-        let Some(Entry { common, record, owed: true, started }) = self.0.take().map(|entry| *entry) else {
+        let Some(Entry { common, record, owed: true, started, call }) = self.0.take().map(|entry| *entry)
+        else {
             return;
         };
         let duration = started.map(|started| started.elapsed()).unwrap_or_default();
-        let record = outcome_of(record, &Err(ToolError::cancelled()), duration, common.clock.now());
+        let mut record = outcome_of(record, &Err(ToolError::cancelled()), duration, common.clock.now());
+        if let Some(call) = call {
+            add_from_call(&mut record, &call);
+        }
         let background = common.guards.background.clone();
         background.run("audit", async move {
             let tool = record.tool.clone();
@@ -115,6 +130,12 @@ impl Common {
     }
 }
 
+/// What the call itself knows of the try.
+fn add_from_call(record: &mut AuditRecord, call: &RunningCall) {
+    record.questions = call.asking.take_noted();
+    record.model_usage = call.take_model_usage().used();
+}
+
 /// The record of how a try ended.
 pub(super) fn outcome_of(
     mut record: AuditRecord,
@@ -130,6 +151,9 @@ pub(super) fn outcome_of(
             record.success = Some(result.success);
             record.side_effects.clone_from(&result.side_effects);
             record.audit.clone_from(&result.audit);
+            if let Some(parts) = content::described(&result.content) {
+                record.audit.insert("content".to_owned(), parts);
+            }
         }
         Err(error) => {
             record.success = Some(false);

@@ -20,11 +20,13 @@ mod find;
 mod fit;
 mod ledger;
 mod missing;
+mod nested;
 mod permit;
 mod record;
 mod run;
 mod running;
 mod selection;
+mod traced;
 mod turned_down;
 
 use std::{sync::Arc, time::Duration};
@@ -33,6 +35,8 @@ use serde_json::Value;
 
 use crate::{
     context::{EventSink, ToolCall, ToolContext},
+    flow::Reads,
+    model::ModelUsage,
     outcome::ToolOutcome,
     registry::Registry,
     result::{ToolError, ToolResult},
@@ -40,7 +44,6 @@ use crate::{
 };
 pub use blocking::blocking;
 use find::Found;
-use permit::Permitted;
 
 impl Registry {
     /// Executes a call.
@@ -80,14 +83,28 @@ impl Registry {
             Some(_) => context.to_mut().revalidate().await,
             None => Ok(()),
         };
+        let around = context.running().map(Arc::clone);
+        let span = traced::begin(&mut context, tool.as_deref(), &call);
         let found = Found::find(self, tool, context, call, welcome);
-        match found.and_then(Found::permit).and_then(Permitted::fit) {
+        let fitted = match found.and_then(Found::permit) {
+            Ok(permitted) => permitted.fit().await,
+            Err(turned_down) => Err(turned_down),
+        };
+        let outcome = match fitted {
             Err(turned_down) => Box::pin(turned_down.recorded()).await,
             Ok(fitted) => match fitted.admit().await {
                 Err(outcome) => outcome,
                 Ok(admitted) => admitted.run().await.into_outcome(),
             },
+        };
+        if let Some(span) = span {
+            span.end(&outcome);
         }
+        // A call within another leaves with that what it has read.
+        if let Some(around) = around {
+            around.read.lock().note(outcome.reads, &outcome.tool_name);
+        }
+        outcome
     }
 
     fn outcome(
@@ -97,6 +114,8 @@ impl Registry {
         result: Result<ToolResult, ToolError>,
         duration: Duration,
     ) -> ToolOutcome {
-        ToolOutcome { call_id, tool_name, result, duration, ts: self.shared.common.clock.now() }
+        let (ts, reads, model_usage) =
+            (self.shared.common.clock.now(), Reads::NOTHING, ModelUsage::default());
+        ToolOutcome { call_id, tool_name, result, duration, ts, reads, model_usage }
     }
 }

@@ -1,12 +1,16 @@
 //! Step 2: whether the caller may use the tool now. Availability is asked here, once in a call.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, atomic::AtomicBool},
+};
 
-use super::{Found, turned_down::TurnedDown};
+use parking_lot::Mutex;
+
+use super::{Found, run::may_repeat, turned_down::TurnedDown};
 use crate::{
     concurrency::PermitSlot,
-    context::{Provided, RunningCall},
-    context::{ToolCall, ToolContext},
+    context::{ModelUses, Pauses, Provided, Questions, RunningCall, ToolCall, ToolContext},
     registry::{Registry, select::refusal},
     result::{ErrorKind, ToolError},
     tool::Tool,
@@ -34,11 +38,18 @@ impl<'a> Found<'a> {
             id: call.id.clone(),
             tool: tool.shared_name(),
             max_concurrent: tool.policy().max_concurrent,
+            share: registry.shared.common.guards.limiter.share(&registry.shared.tenant, context.caller()),
             raw_argument,
             parent: None,
             nesting: 0,
             permit: PermitSlot::default(),
+            repeatable: may_repeat(tool.policy()) || tool.policy().resumable,
+            asking: Questions::default(),
+            pauses: Pauses::default(),
             provided: Provided::default(),
+            read: Mutex::default(),
+            is_flow_approved: AtomicBool::default(),
+            model: ModelUses::default(),
         };
         let context = context.for_call(&registry.shared.tenant, running);
         let refused = too_deep(&context, &tool).or_else(|| refusal(&tool, &context));

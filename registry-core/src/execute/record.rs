@@ -68,6 +68,7 @@ impl Registry {
             tool: name.to_owned(),
             version: tool.and_then(|tool| tool.spec().version.clone()),
             call_id: call_id.to_owned(),
+            parent_call_id: context.parent_of(call_id).map(|parent| parent.id.clone()),
             attempt: 1,
             tenant: self.shared.tenant.to_string(),
             user: context.caller().user.clone(),
@@ -75,9 +76,20 @@ impl Registry {
             level: context.caller().level,
             origin,
             arguments_sha256: kept.as_ref().map_or_else(|| hash_members(arguments), hash_arguments),
-            arguments: kept.filter(|_| common.audit_arguments),
+            arguments: kept.filter(|_| common.audit_arguments).map(bounded),
+            has_read: context.flow().map(|flow| flow.read.clone()).unwrap_or_default(),
             ..AuditRecord::default()
         }
+    }
+}
+
+/// How long the arguments of a call may be in the audit, in bytes of JSON; the hash of longer ones is there all the same.
+const MAX_AUDITED: usize = 64 << 10;
+
+fn bounded(arguments: Value) -> Value {
+    match arguments.to_string().len() {
+        ..=MAX_AUDITED => arguments,
+        length => format!("{length} bytes of arguments, of which only the hash is kept").into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Step 5: the tool's own code.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -12,7 +12,8 @@ use super::{
     running,
 };
 use crate::{
-    guard::Admitted as Admit,
+    content,
+    guard::{Admitted as Admit, audit::hash_members},
     outcome::ToolOutcome,
     policy::{Effect, ToolPolicy},
     result::{ErrorKind, ToolError, ToolResult},
@@ -31,7 +32,7 @@ pub(super) struct Ran<'a> {
 }
 
 /// Whether a call that may have run can be made again without harm.
-fn may_repeat(policy: &ToolPolicy) -> bool {
+pub(super) fn may_repeat(policy: &ToolPolicy) -> bool {
     policy.effect == Effect::Read || policy.idempotent
 }
 
@@ -41,11 +42,22 @@ impl<'a> Admitted<'a> {
         // The tool acts from now on: what was charged is used.
         admit.spend();
         let arguments = std::mem::take(&mut fitted.arguments);
+        let call = fitted.context.running().map(Arc::clone);
+        if let (Some(call), Some(Some(_))) = (&call, fitted.context.question_wait()) {
+            call.asking.set_arguments(|| hash_members(&arguments));
+        }
         let retries = if may_repeat(fitted.tool.policy()) { fitted.retries } else { 0 };
         let (result, duration) = match retries {
             0 => fitted.attempt(arguments).await,
             retries => Box::pin(fitted.tries(arguments, retries)).await,
         };
+        let comes_back = result.as_ref().is_err_and(|error| error.kind() == ErrorKind::AnswerPending);
+        if let Some(call) = call.filter(|call| call.asking.has_answers()) {
+            Box::pin(call.asking.end(comes_back)).await;
+        }
+        if comes_back {
+            Box::pin(admit.comes_back()).await;
+        }
         Admit::leave(admit).await;
         Ran { fitted, result, duration }
     }
@@ -54,7 +66,12 @@ impl<'a> Admitted<'a> {
 impl Ran<'_> {
     pub(super) fn into_outcome(self) -> ToolOutcome {
         let Self { fitted, result, duration } = self;
-        fitted.registry.outcome(fitted.id, fitted.name, result, duration)
+        let running = fitted.context.running();
+        let within = running.map(|call| call.read.lock().reads()).unwrap_or_default();
+        let model_usage = running.map(|call| call.model_usage()).unwrap_or_default();
+        let reads = fitted.tool.reads().and(within);
+        let outcome = fitted.registry.outcome(fitted.id, fitted.name, result, duration);
+        ToolOutcome { reads, model_usage, ..outcome }
     }
 }
 
@@ -96,12 +113,20 @@ impl Fitted<'_> {
     async fn attempt(&mut self, arguments: Map<String, Value>) -> (Result<ToolResult, ToolError>, Duration) {
         let started = Instant::now();
         self.ledger.started(started);
+        if let Some(call) = self.context.running() {
+            call.asking.begin();
+        }
         let Some(handler) = self.tool.handler() else {
             // A tool without code is not available, and does not come here.
             let error = ToolError::new(ErrorKind::Unavailable, format!("{} has no code", self.tool.name()));
             return (Err(error), Duration::ZERO);
         };
         let result = running::guarded(handler, &self.context, arguments, started, &self.tool).await;
+        let result = result.and_then(|mut result| {
+            content::check(&result)?;
+            result.ends_turn = result.success && (result.ends_turn || self.tool.policy().ends_turn);
+            Ok(result)
+        });
         let duration = started.elapsed();
         if let Err(cause) = self.ledger.conclude(&result, duration).await {
             return (Err(outcome_lost(self.tool.name(), &cause)), duration);

@@ -3,15 +3,16 @@
 use std::{
     future::poll_fn,
     pin::{Pin, pin},
+    task::{Poll, ready},
     time::Duration,
 };
 
 use serde_json::{Map, Value};
-use tokio::time::Instant;
+use tokio::{task::coop::unconstrained, time::Instant};
 
 use crate::{
-    context::ToolContext,
-    future::{caught, within},
+    context::{Pauses, ToolContext},
+    future::caught,
     handler::Handler,
     result::{ErrorKind, ToolError, ToolResult},
     tool::Tool,
@@ -36,7 +37,41 @@ pub(super) async fn guarded(
             () = context.cancelled() => Err(ToolError::cancelled()),
         }
     });
-    within(timeout, started, running).await.unwrap_or_else(|| Err(ToolError::timed_out(timeout)))
+    within_unpaused(timeout, started, running, context.running().map(|call| &call.pauses))
+        .await
+        .unwrap_or_else(|| Err(ToolError::timed_out(timeout)))
+}
+
+/// What the future comes to; `None` where it is not done so long after it was started, without the time in which it stood.
+async fn within_unpaused<T>(
+    limit: Duration,
+    started: Instant,
+    mut future: Pin<&mut impl Future<Output = T>>,
+    pauses: Option<&Pauses>,
+) -> Option<T> {
+    let before = pauses.map(Pauses::total).unwrap_or_default();
+    // Most are done at once, and need no timer.
+    if let Poll::Ready(done) = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
+        return Some(done);
+    }
+    let Some(end) = started.checked_add(limit) else { return Some(future.await) };
+    let mut timer = pin!(tokio::time::sleep_until(end));
+    poll_fn(|cx| {
+        if let Poll::Ready(done) = future.as_mut().poll(cx) {
+            return Poll::Ready(Some(done));
+        }
+        let total = match pauses {
+            Some(pauses) => ready!(pauses.poll_total(cx)),
+            None => before,
+        };
+        let Some(end) = end.checked_add(total.saturating_sub(before)) else { return Poll::Pending };
+        if timer.deadline() != end {
+            timer.as_mut().reset(end);
+        }
+        // Also where a tool that is always ready has left nothing of the budget of this poll.
+        pin!(unconstrained(timer.as_mut())).poll(cx).map(|()| None)
+    })
+    .await
 }
 
 /// How long a tool may hold its thread without giving it back, before the log says so.

@@ -36,6 +36,12 @@ pub struct Approval {
     pub arguments_sha256: String,
     /// The arguments, for the person to look at; what is secret is left out.
     pub arguments: Value,
+    /// What is asked, where a tool asks in the middle of its call; its answer is more than a yes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
+    /// What the call would do with what its turn has read, where it is asked about for that: a sentence for the person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Who may use the answer: one call that waits for it, or whoever comes back for it, as
     /// `ToolContext::with_approval_scope` says.
     #[serde(default)]
@@ -49,6 +55,15 @@ pub struct Approval {
     pub state: ApprovalState,
 }
 
+/// What a tool asks a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Question {
+    /// The question.
+    pub message: String,
+    /// The form of the answer: a JSON Schema of an object whose fields are texts, numbers and booleans.
+    pub schema: Value,
+}
+
 /// What has become of an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
@@ -59,6 +74,20 @@ pub enum ApprovalState {
     Approved {
         /// Who said so.
         by: String,
+    },
+    /// A question of the call has its answer.
+    Answered {
+        /// Who gave it.
+        by: String,
+        /// What was asked for: an object that fits the question's schema.
+        content: Value,
+    },
+    /// A question of the call was declined, which is an answer like another.
+    Declined {
+        /// Who said so.
+        by: String,
+        /// Why, where it was said.
+        reason: Option<String>,
     },
     /// The call may not be made.
     Denied {
@@ -88,8 +117,9 @@ impl Approval {
 
     /// Whether it can still be answered, or used, at this time.
     pub fn is_open(&self, now: Timestamp) -> bool {
-        let open = matches!(self.state, ApprovalState::Pending | ApprovalState::Approved { .. });
-        open && now < self.expires_at
+        use ApprovalState::{Answered, Approved, Declined, Pending};
+        matches!(self.state, Pending | Approved { .. } | Answered { .. } | Declined { .. })
+            && now < self.expires_at
     }
 
     /// How long it can still be answered, at this time.
@@ -112,6 +142,8 @@ pub struct ApprovalAnswer {
     pub by: String,
     /// Why not, where it is said.
     pub reason: Option<String>,
+    /// The answer to a question, where it is answered; null where it is declined.
+    pub content: Option<Value>,
 }
 
 /// Why an approval could not be answered.
@@ -152,11 +184,14 @@ pub trait Approvals: Send + Sync {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Approval, AnswerError>>;
 
-    /// Withdraws one that is pending, or approved and not used: its call is not made any more.
+    /// Withdraws one that is pending, approved and not used, answered, or declined: its call is not made or over. The answer is forgotten.
     fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()>;
 
     /// Uses one that is approved and open, in one step: true for exactly one caller.
     fn take<'a>(&'a self, tenant: &'a str, id: &'a str, now: Timestamp) -> StoreFuture<'a, bool>;
+
+    /// Makes one that was used approved again: its call has done nothing, and is made again.
+    fn give_back<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()>;
 }
 
 /// Keeps approvals in memory, until the process ends.
@@ -235,7 +270,11 @@ impl Approvals for MemoryApprovals {
     fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
         self.with(|all| {
             if let Some(Approval {
-                state: state @ (ApprovalState::Pending | ApprovalState::Approved { .. }),
+                state:
+                    state @ (ApprovalState::Pending
+                    | ApprovalState::Approved { .. }
+                    | ApprovalState::Answered { .. }
+                    | ApprovalState::Declined { .. }),
                 ..
             }) = all.get_mut(&key(tenant, id))
             {
@@ -257,14 +296,27 @@ impl Approvals for MemoryApprovals {
             Ok(true)
         })
     }
+
+    fn give_back<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
+        self.with(|all| {
+            if let Some(known) = all.get_mut(&key(tenant, id))
+                && let ApprovalState::Used { by } = known.state.clone()
+            {
+                known.state = ApprovalState::Approved { by };
+            }
+            Ok(())
+        })
+    }
 }
 
 impl ApprovalAnswer {
     /// What the approval is then.
     pub fn into_state(self) -> ApprovalState {
-        match self.approve {
-            true => ApprovalState::Approved { by: self.by },
-            false => ApprovalState::Denied { by: self.by, reason: self.reason },
+        match (self.approve, self.content) {
+            (true, Some(content)) => ApprovalState::Answered { by: self.by, content },
+            (true, None) => ApprovalState::Approved { by: self.by },
+            (false, Some(_)) => ApprovalState::Declined { by: self.by, reason: self.reason },
+            (false, None) => ApprovalState::Denied { by: self.by, reason: self.reason },
         }
     }
 }

@@ -9,17 +9,18 @@ use super::{
 };
 use crate::{background::Background, result::ToolError};
 
-/// A call that was counted and has not run. Dropped, it is taken back.
+/// A call that was counted. Dropped before it has run, it is taken back.
 pub(crate) struct Charged {
     usage: Arc<dyn Usage>,
     background: Background,
     charge: Option<Charge>,
+    spent: bool,
 }
 
 impl Charged {
-    /// The call runs: it stays counted.
-    pub(super) fn spend(mut self) {
-        self.charge = None;
+    /// The call runs: it stays counted where it is dropped.
+    pub(super) fn spend(&mut self) {
+        self.spent = true;
     }
 
     /// Takes the count back, and waits until that is done.
@@ -38,7 +39,7 @@ impl Charged {
 
 impl Drop for Charged {
     fn drop(&mut self) {
-        if let Some(charge) = self.charge.take() {
+        if let Some(charge) = self.charge.take().filter(|_| !self.spent) {
             self.background.run("refund", refund(Arc::clone(&self.usage), charge));
         }
     }
@@ -64,7 +65,7 @@ impl Guards {
             .finish(Box::pin(async move {
                 let limited = usage.charge(&charge).await?;
                 Ok(match limited {
-                    None => Ok(Charged { usage, background, charge: Some(charge) }),
+                    None => Ok(Charged { usage, background, charge: Some(charge), spent: false }),
                     Some(limited) => Err(limited),
                 })
             }))

@@ -69,7 +69,7 @@ pub enum GateError {
 
 /// Weighs calls. It is asked for tools that have `gate = true`. `HttpGate` in `toolrack-http` asks one over HTTP.
 pub trait Gate: Send + Sync {
-    /// Its name, for the audit. `person`, `timeout` and what begins with `user:` are what that says of persons.
+    /// Its name, for the audit. `person`, `timeout` and what begins with `user:` are what that says of persons, and `flow` is of rules.
     fn name(&self) -> &str;
 
     /// Whether a call is refused when the gate fails or takes longer than [`GATE_TIMEOUT`]. Where not, the call is
@@ -90,17 +90,25 @@ pub trait Gate: Send + Sync {
 pub struct Decision {
     /// What was decided.
     pub verdict: Verdict,
-    /// The gate's name, or `user:ID` for a person.
+    /// The gate's name, `user:ID` for a person, or `flow` for a rule about what was read.
     pub by: String,
     /// What the gate had said, where a person was asked after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Box<Decision>>,
+    /// What the call would do with what its turn has read, where it was about that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl Decision {
     /// What somebody decided without another before.
     pub fn new(verdict: Verdict, by: impl Into<String>) -> Self {
-        Self { verdict, by: by.into(), gate: None }
+        Self { verdict, by: by.into(), gate: None, reason: None }
+    }
+
+    /// The same with what it was about.
+    pub(crate) fn because(self, reason: &str) -> Self {
+        Self { reason: Some(reason.to_owned()), ..self }
     }
 }
 

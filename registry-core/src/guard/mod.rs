@@ -6,9 +6,13 @@ mod charged;
 pub mod gate;
 pub mod limits;
 mod nested;
-mod person;
+pub(crate) mod person;
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    pin::pin,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -19,6 +23,7 @@ use crate::{
     clock::Clock,
     concurrency::{Concurrency, ConcurrencyLimiter, Permit},
     context::{Origin, ToolContext},
+    flow::{Concern, FlowRule, FlowRules},
     future::{caught, within},
     policy::Effect,
     result::{ErrorKind, ToolError},
@@ -30,6 +35,10 @@ use charged::Charged;
 use gate::{Decision, GATE_TIMEOUT, Gate, GateAnswer, GateError, GateRequest, Verdict};
 use limits::{Charge, Limit, Limited, MemoryUsage, Usage};
 use nested::{Nested, Running};
+use person::Held;
+
+/// Who has decided where a rule refuses a call for what its turn has read.
+const FLOW: &str = "flow";
 
 /// All that is asked before a call is made. Shared by the registries of all tenants.
 ///
@@ -41,6 +50,8 @@ pub(crate) struct Guards {
     pub(crate) approvals: Arc<dyn Approvals>,
     /// Whether a person is asked before a destructive call.
     pub(crate) approve_destructive: bool,
+    /// What happens to calls that would send private data outside, or act after untrusted text.
+    pub(crate) flow: FlowRules,
     pub(crate) approval_timeout: Duration,
     pub(crate) limiter: Arc<ConcurrencyLimiter>,
     /// Shared by those who wait for answers and those who give them, within one process.
@@ -55,6 +66,7 @@ impl Default for Guards {
             gate: None,
             approvals: Arc::new(MemoryApprovals::default()),
             approve_destructive: true,
+            flow: FlowRules::default(),
             approval_timeout: APPROVAL_TIMEOUT,
             limiter: Arc::new(ConcurrencyLimiter::new(Concurrency::default())),
             answered: Arc::default(),
@@ -80,19 +92,29 @@ pub(crate) struct Admitted {
     nested: Nested,
     /// As it was counted, where it was.
     charged: Option<Box<Charged>>,
+    /// The yes that it has used, where a person was asked.
+    approval: Option<Box<Held>>,
 }
 
 impl Admitted {
     /// The tool begins to act: what was charged stays so.
     pub(crate) fn spend(&mut self) {
-        if let Some(charged) = self.charged.take() {
+        if let Some(charged) = &mut self.charged {
             charged.spend();
+        }
+    }
+
+    /// The tool has asked something, and is run again from its start: that is the same call to its limits and to whom has approved it.
+    pub(crate) async fn comes_back(&mut self) {
+        refund(&mut self.charged).await;
+        if let Some(approval) = self.approval.take() {
+            approval.give_back().await;
         }
     }
 
     /// The call is over. Waits until the call around it, where there is one, may go on.
     pub(crate) async fn leave(self) {
-        let Self { _running, nested, charged: _ } = self;
+        let Self { _running, nested, charged: _, approval: _ } = self;
         drop(_running);
         nested.finish().await;
     }
@@ -141,15 +163,15 @@ impl Wanted<'_> {
 impl Guards {
     /// Asks everything in its order. `decision` is what a gate or a person said, for the audit.
     pub(crate) async fn admit(&self, wanted: Wanted<'_>, decision: &mut Option<Decision>) -> Admission {
-        let call = wanted.context.call();
+        let call = wanted.context.running();
         let nested = self.borrow_permit(call);
         match self.admitted(wanted, decision).await {
-            Ok((permit, charged)) => {
+            Ok((permit, charged, approval)) => {
                 let running = call.map(|call| {
                     call.permit.fill(permit);
                     Running(Arc::clone(call))
                 });
-                Admission::Run(Admitted { _running: running, nested, charged })
+                Admission::Run(Admitted { _running: running, nested, charged, approval })
             }
             Err(admission) => {
                 nested.finish().await;
@@ -162,27 +184,46 @@ impl Guards {
         &self,
         wanted: Wanted<'_>,
         decision: &mut Option<Decision>,
-    ) -> Result<(Permit, Option<Box<Charged>>), Admission> {
+    ) -> Result<(Permit, Option<Box<Charged>>, Option<Box<Held>>), Admission> {
         let mut charged = self.charge(wanted).await.map_err(Admission::Refused)?;
-        let permit = match self.ask(wanted, &mut charged, decision).await {
-            Ok(()) => self.enter(wanted).await.map_err(Admission::Refused),
+        let entered = match self.ask(wanted, &mut charged, decision).await {
+            Ok(approval) => {
+                self.enter(wanted).await.map(|permit| (permit, approval)).map_err(Admission::Refused)
+            }
             Err(admission) => Err(admission),
         };
-        if permit.is_err() {
+        if entered.is_err() {
             refund(&mut charged).await;
         }
-        Ok((permit?, charged))
+        let (permit, approval) = entered?;
+        Ok((permit, charged, approval))
     }
 
-    /// The gate, and a person where the gate or the tool's effect asks for one.
+    /// The gate, and a person where the gate or the tool's effect asks for one: the yes that was used.
     async fn ask(
         &self,
         wanted: Wanted<'_>,
         charged: &mut Option<Box<Charged>>,
         decision: &mut Option<Decision>,
-    ) -> Result<(), Admission> {
+    ) -> Result<Option<Box<Held>>, Admission> {
         let policy = wanted.tool.policy();
-        let mut ask_person = self.approve_destructive && policy.effect == Effect::Destructive;
+        let concern = wanted
+            .context
+            .flow()
+            .and_then(|flow| Concern::about(self.flow, flow, wanted.tool, wanted.arguments));
+        let reason = match concern {
+            None => None,
+            Some(Concern { rule: FlowRule::Refuse, sentence }) => {
+                *decision = Some(Decision::new(Verdict::Blocked, FLOW).because(&sentence));
+                return Err(Admission::Blocked(format!("This call is not allowed here: {sentence}")));
+            }
+            Some(concern) if policy.effect == Effect::Destructive => {
+                Some(format!("{} This call cannot be undone.", concern.sentence))
+            }
+            Some(concern) => Some(concern.sentence),
+        };
+        let mut ask_person =
+            reason.is_some() || self.approve_destructive && policy.effect == Effect::Destructive;
         if let Some(gate) = self.gate.as_deref().filter(|_| policy.requires_gate) {
             let (verdict, answer) = Box::pin(weigh(gate, wanted)).await;
             *decision = Some(Decision::new(verdict, gate.name()));
@@ -193,21 +234,27 @@ impl Guards {
             }
         }
         if !ask_person {
-            return Ok(());
+            return Ok(None);
         }
         // Nothing is held while a person thinks, so that nothing is lost when the process ends meanwhile.
         refund(charged).await;
         let gate = decision.take();
         loop {
-            let approval = Box::pin(self.approved(wanted, decision)).await;
+            let approval = Box::pin(self.approved(wanted, reason.as_deref(), decision)).await;
             match decision {
-                Some(person) => person.gate = gate.clone().map(Box::new),
+                Some(person) => {
+                    person.gate = gate.clone().map(Box::new);
+                    person.reason.clone_from(&reason);
+                }
                 None => decision.clone_from(&gate),
             }
             let approval = approval?;
             *charged = self.charge(wanted).await.map_err(Admission::Refused)?;
-            if self.take(wanted, approval).await? {
-                return Ok(());
+            if let Some(used) = self.take(wanted, approval).await? {
+                if let Some(call) = wanted.context.running().filter(|_| reason.is_some()) {
+                    call.is_flow_approved.store(true, Ordering::Relaxed);
+                }
+                return Ok(Some(used));
             }
             // It was good for one call, and another one about the same has taken it.
             refund(charged).await;
@@ -217,9 +264,10 @@ impl Guards {
     /// Waits for a permit.
     async fn enter(&self, wanted: Wanted<'_>) -> Result<Permit, ToolError> {
         let name = wanted.tool.shared_name();
+        let share = self.limiter.share(wanted.tenant, wanted.context.caller());
         tokio::select! {
             biased;
-            permit = self.limiter.enter(&name, wanted.tool.policy().max_concurrent) => permit.map_err(|_| busy(&name)),
+            permit = self.limiter.enter(&name, wanted.tool.policy().max_concurrent, share) => permit.map_err(|_| busy(&name)),
             () = wanted.context.cancelled() => Err(ToolError::cancelled()),
         }
     }

@@ -15,7 +15,7 @@ impl Drop for Running {
 }
 
 /// A nested call's hold on the call around it, which has lent its permit.
-pub(super) struct Nested(Option<Lent>);
+pub(crate) struct Nested(Option<Lent>);
 
 struct Lent {
     parent: Arc<RunningCall>,
@@ -26,9 +26,13 @@ struct Lent {
 impl Guards {
     /// A call around this one needs no permit while it waits for this one.
     pub(super) fn borrow_permit(&self, call: Option<&Arc<RunningCall>>) -> Nested {
-        let parent = call.and_then(|call| call.parent.as_ref()).filter(|parent| parent.permit.lend());
-        Nested(parent.map(|parent| Lent {
-            parent: Arc::clone(parent),
+        call.and_then(|call| call.parent.as_ref()).map_or(Nested(None), |parent| self.lend_permit(parent))
+    }
+
+    /// A call needs no permit while it waits for a nested one, or for a person.
+    pub(crate) fn lend_permit(&self, call: &Arc<RunningCall>) -> Nested {
+        Nested(call.permit.lend().then(|| Lent {
+            parent: Arc::clone(call),
             limiter: Arc::clone(&self.limiter),
             background: self.background.clone(),
         }))
@@ -37,7 +41,7 @@ impl Guards {
 
 impl Nested {
     /// Waits until the call around may go on.
-    pub(super) async fn finish(mut self) {
+    pub(crate) async fn finish(mut self) {
         if let Some(lent) = self.0.take() {
             Box::pin(give_back(&lent.parent, &lent.limiter)).await;
         }
@@ -54,6 +58,6 @@ impl Drop for Nested {
 
 async fn give_back(parent: &RunningCall, limiter: &ConcurrencyLimiter) {
     if parent.permit.give_back() {
-        parent.permit.refill(limiter, &parent.tool, parent.max_concurrent).await;
+        parent.permit.refill(limiter, &parent.tool, parent.max_concurrent, parent.share).await;
     }
 }

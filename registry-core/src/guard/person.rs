@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{
     background::Background,
-    context::Origin,
+    clock::Clock,
+    context::{Origin, ToolContext},
     id::random_id,
     result::{ErrorKind, ToolError},
     schema::without_secrets,
@@ -25,21 +26,24 @@ use crate::{
 const POLL: Duration = Duration::from_millis(500);
 
 /// Calls of one user that may wait for a person at once, so that nobody fills the store with questions.
-const MAX_PENDING: usize = 64;
-/// Arguments longer than this as JSON are not kept with the question, in bytes.
+pub(crate) const MAX_PENDING: usize = 64;
+/// Longer arguments are not asked about, in bytes of JSON: nobody can approve what is not shown whole.
 const MAX_SHOWN: usize = 64 << 10;
 
-/// The arguments as a person can look at them.
-fn shown(arguments: Value) -> Value {
+/// Refuses a call that nobody can look at.
+fn check_length(tool: &str, arguments: &Value) -> Result<(), ToolError> {
     let length = arguments.to_string().len();
     if length <= MAX_SHOWN {
-        return arguments;
+        return Ok(());
     }
-    Value::from(format!("{length} bytes of arguments, which are too many to show"))
+    let fault = format!("its arguments have {length} bytes, and a person is shown {MAX_SHOWN} at most");
+    Err(ToolError::new(ErrorKind::InvalidArguments, format!("{tool} was not called: {fault}")).with_feedback(
+        format!("The tool `{tool}` needs a person's approval, and {fault}. Call it with less at once."),
+    ))
 }
 
 /// How the wait for an answer ended.
-enum Waited {
+pub(crate) enum Waited {
     Closed(ApprovalState),
     /// The caller waits no longer; the approval stays open.
     Enough,
@@ -48,7 +52,7 @@ enum Waited {
 }
 
 /// A question to a person, and then the yes. Where it is dropped, it is withdrawn: nobody is left who could use an answer.
-pub(super) struct Question {
+pub(crate) struct Held {
     approvals: Arc<dyn Approvals>,
     background: Background,
     tenant: Arc<str>,
@@ -57,25 +61,47 @@ pub(super) struct Question {
     held: bool,
 }
 
-impl Question {
+impl Held {
+    pub(crate) fn new(guards: &Guards, tenant: Arc<str>, id: String) -> Self {
+        let (approvals, background) = (Arc::clone(&guards.approvals), guards.background.clone());
+        Self { approvals, background, tenant, id, held: true }
+    }
+
+    /// Withdraws it now.
+    pub(crate) async fn withdraw(mut self) {
+        if let Some(withdrawing) = self.withdrawing() {
+            withdrawing.await;
+        }
+    }
+
+    fn withdrawing(&mut self) -> Option<impl Future<Output = ()> + Send + 'static + use<>> {
+        let (approvals, tenant) = (Arc::clone(&self.approvals), Arc::clone(&self.tenant));
+        let id = std::mem::take(&mut self.id);
+        std::mem::take(&mut self.held).then_some(async move {
+            if let Err(cause) = approvals.withdraw(&tenant, &id).await {
+                tracing::error!(id, %cause, "approval_not_withdrawn");
+            }
+        })
+    }
+
+    /// Makes a yes that was used good for the same call once more.
+    pub(super) async fn give_back(self) {
+        if let Err(cause) = self.approvals.give_back(&self.tenant, &self.id).await {
+            tracing::error!(id = self.id, %cause, "approval_not_given_back");
+        }
+    }
+
     /// Leaves the question open, or the answer as it is.
-    fn release(mut self) {
+    pub(crate) fn release(mut self) {
         self.held = false;
     }
 }
 
-impl Drop for Question {
+impl Drop for Held {
     fn drop(&mut self) {
-        if !self.held {
-            return;
+        if let Some(withdrawing) = self.withdrawing() {
+            self.background.run("withdraw_approval", withdrawing);
         }
-        let (approvals, tenant) = (Arc::clone(&self.approvals), Arc::clone(&self.tenant));
-        let id = std::mem::take(&mut self.id);
-        self.background.run("withdraw_approval", async move {
-            if let Err(cause) = approvals.withdraw(&tenant, &id).await {
-                tracing::error!(id, %cause, "approval_not_withdrawn");
-            }
-        });
     }
 }
 
@@ -84,28 +110,25 @@ impl Guards {
     pub(super) async fn approved(
         &self,
         wanted: Wanted<'_>,
+        reason: Option<&str>,
         decision: &mut Option<Decision>,
-    ) -> Result<Question, Admission> {
+    ) -> Result<Held, Admission> {
         let failed = |cause: StoreError| Admission::Refused(not_asked(wanted.tool.name(), &cause));
         loop {
-            let approval = self.new_approval(wanted).map_err(failed)?;
+            let approval = self.new_approval(wanted, reason).map_err(failed)?;
+            check_length(wanted.tool.name(), &approval.arguments).map_err(Admission::Refused)?;
             let approval = self.approvals.request(approval, MAX_PENDING).await.map_err(failed)?;
-            let Some(approval) = approval else {
+            let Some(mut approval) = approval else {
                 return Err(Admission::Refused(too_many(&wanted.context.caller().user)));
             };
-            let question = Question {
-                approvals: Arc::clone(&self.approvals),
-                background: self.background.clone(),
-                tenant: Arc::clone(wanted.tenant),
-                id: approval.id.clone(),
-                held: true,
-            };
+            let question = Held::new(self, Arc::clone(wanted.tenant), approval.id.clone());
             if approval.state == ApprovalState::Pending {
-                let message = format!("Waiting for a person to approve {} ({})", approval.tool, approval.id);
-                let left = approval.time_left(wanted.clock.now());
-                wanted.context.ask_approval(&approval.id, message, left);
+                wanted.context.ask_approval(&approval, wanted.clock.now());
             }
-            match self.wait(wanted, approval).await.map_err(failed)? {
+            // Where a tool makes the call, the person takes none of its time.
+            let _paused = wanted.context.running().map(|call| call.pause());
+            let patience = wanted.context.approval_wait();
+            match self.wait(wanted.context, wanted.clock, &mut approval, patience).await.map_err(failed)? {
                 Waited::Closed(ApprovalState::Approved { by }) => {
                     *decision = Some(Decision::new(Verdict::Approved, format!("user:{by}")));
                     return Ok(question);
@@ -136,16 +159,20 @@ impl Guards {
         }
     }
 
-    /// Uses the yes; false if another call has.
-    pub(super) async fn take(&self, wanted: Wanted<'_>, question: Question) -> Result<bool, Admission> {
+    /// Uses the yes; `None` if another call has.
+    pub(super) async fn take(
+        &self,
+        wanted: Wanted<'_>,
+        mut question: Held,
+    ) -> Result<Option<Box<Held>>, Admission> {
         let taken = self.approvals.take(wanted.tenant, &question.id, wanted.clock.now()).await;
         let taken = taken.map_err(|cause| Admission::Refused(not_asked(wanted.tool.name(), &cause)))?;
-        question.release();
-        Ok(taken)
+        question.held = false;
+        Ok(taken.then(|| Box::new(question)))
     }
 
     /// The question as it is kept for the person.
-    fn new_approval(&self, wanted: Wanted<'_>) -> Result<Approval, StoreError> {
+    fn new_approval(&self, wanted: Wanted<'_>, reason: Option<&str>) -> Result<Approval, StoreError> {
         let (spec, requested_at) = (wanted.tool.spec(), wanted.clock.now());
         let timeout = SignedDuration::try_from(self.approval_timeout).unwrap_or(SignedDuration::MAX);
         let id = random_id().map_err(StoreError::unavailable)?;
@@ -157,27 +184,39 @@ impl Guards {
             tool: spec.tool_name.clone(),
             version: spec.version.clone(),
             arguments_sha256: hash_members(wanted.arguments),
-            arguments: shown(without_secrets(&spec.input_schema, wanted.arguments)),
+            question: None,
+            reason: reason.map(str::to_owned),
+            arguments: without_secrets(&spec.input_schema, wanted.arguments),
             requested_at,
             expires_at: requested_at.checked_add(timeout).unwrap_or(jiff::Timestamp::MAX),
             state: ApprovalState::Pending,
         })
     }
 
-    async fn wait(&self, wanted: Wanted<'_>, mut approval: Approval) -> Result<Waited, StoreError> {
-        let until_expiry = approval.time_left(wanted.clock.now());
-        let patience = wanted.context.approval_wait().unwrap_or(Duration::MAX);
+    /// Waits for an answer, so long at most.
+    pub(crate) async fn wait(
+        &self,
+        context: &ToolContext,
+        clock: &dyn Clock,
+        approval: &mut Approval,
+        patience: Option<Duration>,
+    ) -> Result<Waited, StoreError> {
+        let until_expiry = approval.time_left(clock.now());
+        let patience = patience.unwrap_or(Duration::MAX);
         let (started, longest) = (Instant::now(), until_expiry.min(patience));
         loop {
             // Made before the store is asked, so that no answer falls in between.
             let answered = self.answered.notified();
             tokio::pin!(answered);
             answered.as_mut().enable();
-            if let Some(known) = self.approvals.get(wanted.tenant, &approval.id).await? {
-                approval = known;
+            match self.approvals.get(context.tenant(), &approval.id).await? {
+                Some(known) => *approval = known,
+                None if approval.time_left(clock.now()).is_zero() => {}
+                // Erased with its user.
+                None => return Ok(Waited::Closed(ApprovalState::Withdrawn)),
             }
             if approval.state != ApprovalState::Pending {
-                return Ok(Waited::Closed(approval.state));
+                return Ok(Waited::Closed(approval.state.clone()));
             }
             let Some(left) = longest.checked_sub(started.elapsed()).filter(|left| !left.is_zero()) else {
                 return Ok(if patience < until_expiry { Waited::Enough } else { Waited::Expired });
@@ -185,7 +224,7 @@ impl Guards {
             tokio::select! {
                 () = answered => {}
                 () = tokio::time::sleep(left.min(POLL)) => {}
-                () = wanted.context.cancelled() => return Ok(Waited::Cancelled),
+                () = context.cancelled() => return Ok(Waited::Cancelled),
             }
         }
     }

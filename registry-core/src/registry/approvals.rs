@@ -1,10 +1,30 @@
-//! The calls that wait for a person.
+//! The calls that wait for a person, to allow them or to answer them.
+
+use serde_json::Value;
 
 use super::{Common, Registry};
 use crate::{
+    ask::fit,
     guard::approval::{AnswerError, Approval, ApprovalAnswer},
     store::StoreError,
+    text::cut,
 };
+
+/// Why a question could not be answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QuestionError {
+    /// The answer does not fit the question's form; the question stays open.
+    #[error("{0}")]
+    Invalid(String),
+    /// It is not there or not open any more, or the store failed.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+}
+
+/// How much is kept of why a person says no, in bytes.
+const MAX_REASON: usize = 4096;
+/// How long the answer to a question may be, in bytes of JSON.
+const MAX_ANSWER: usize = 64 << 10;
 
 impl Registry {
     /// The approvals that wait for an answer, oldest first.
@@ -12,8 +32,22 @@ impl Registry {
     /// # Errors
     /// When the store fails.
     pub async fn pending_approvals(&self) -> Result<Vec<Approval>, StoreError> {
+        self.pending(|kept| kept.question.is_none()).await
+    }
+
+    /// The questions of tools that wait for an answer, oldest first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn pending_questions(&self) -> Result<Vec<Approval>, StoreError> {
+        self.pending(|kept| kept.question.is_some()).await
+    }
+
+    async fn pending(&self, wanted: impl Fn(&Approval) -> bool + Send) -> Result<Vec<Approval>, StoreError> {
         let common = &self.shared.common;
-        common.guards.approvals.pending(&self.shared.tenant, common.clock.now()).await
+        let mut pending = common.guards.approvals.pending(&self.shared.tenant, common.clock.now()).await?;
+        pending.retain(wanted);
+        Ok(pending)
     }
 
     /// The approval of that id, whatever has become of it.
@@ -21,6 +55,18 @@ impl Registry {
     /// # Errors
     /// When the store fails.
     pub async fn approval(&self, id: &str) -> Result<Option<Approval>, StoreError> {
+        Ok(self.kept(id).await?.filter(|kept| kept.question.is_none()))
+    }
+
+    /// The question of that id, whatever has become of it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn question(&self, id: &str) -> Result<Option<Approval>, StoreError> {
+        Ok(self.kept(id).await?.filter(|kept| kept.question.is_some()))
+    }
+
+    async fn kept(&self, id: &str) -> Result<Option<Approval>, StoreError> {
         self.shared.common.guards.approvals.get(&self.shared.tenant, id).await
     }
 
@@ -29,7 +75,54 @@ impl Registry {
     /// # Errors
     /// When there is none, it is not open any more, or the store fails.
     pub async fn answer_approval(&self, id: &str, answer: ApprovalAnswer) -> Result<Approval, AnswerError> {
+        self.approval(id).await?.ok_or(AnswerError::Unknown)?;
+        self.close(id, ApprovalAnswer { content: None, ..answer }).await
+    }
+
+    /// Answers a question of a tool with an object that fits its form, after coercion. The call that waits goes on at once. Who may answer is
+    /// up to the entry point: it is the question's own user.
+    ///
+    /// # Errors
+    /// When the answer does not fit, which leaves the question open; when there is none, it is not open any more, or the store fails.
+    pub async fn answer_question(
+        &self,
+        id: &str,
+        by: &str,
+        content: Value,
+    ) -> Result<Approval, QuestionError> {
+        let kept = self.question(id).await.map_err(AnswerError::from)?;
+        let question = kept.and_then(|kept| kept.question).ok_or(AnswerError::Unknown)?;
+        let content = fit(&question.schema, content).map_err(QuestionError::Invalid)?;
+        let content = Value::Object(content);
+        let length = content.to_string().len();
+        if length > MAX_ANSWER {
+            let fault = format!("the answer has {length} bytes, and {MAX_ANSWER} at most are taken");
+            return Err(QuestionError::Invalid(fault));
+        }
+        let content = Some(content);
+        let answer = ApprovalAnswer { approve: true, by: by.to_owned(), reason: None, content };
+        Ok(self.close(id, answer).await?)
+    }
+
+    /// Declines a question of a tool, which may say why. The call that waits goes on at once with that.
+    ///
+    /// # Errors
+    /// When there is none, it is not open any more, or the store fails.
+    pub async fn decline_question(
+        &self,
+        id: &str,
+        by: &str,
+        reason: Option<String>,
+    ) -> Result<Approval, AnswerError> {
+        self.question(id).await?.ok_or(AnswerError::Unknown)?;
+        let content = Some(Value::Null);
+        let answer = ApprovalAnswer { approve: false, by: by.to_owned(), reason, content };
+        self.close(id, answer).await
+    }
+
+    pub(crate) async fn close(&self, id: &str, answer: ApprovalAnswer) -> Result<Approval, AnswerError> {
         let Common { guards, clock, .. } = self.shared.common.as_ref();
+        let answer = ApprovalAnswer { reason: answer.reason.map(|reason| cut(reason, MAX_REASON)), ..answer };
         let answered = guards.approvals.answer(&self.shared.tenant, id, answer, clock.now()).await;
         guards.answered.notify_waiters();
         answered

@@ -20,6 +20,7 @@ use crate::{
     concurrency::{Concurrency, ConcurrencyLimiter},
     context::Resources,
     events::EVENTS_KEPT,
+    flow::FlowRules,
     guard::{
         Guards,
         approval::Approvals,
@@ -29,6 +30,7 @@ use crate::{
     },
     plugin::{Folder, Plugin},
     source::{ConfiguredTools, Source},
+    store::{MemoryStore, StateStore},
     tenant::DEFAULT_TENANT,
     tool::Tool,
 };
@@ -50,6 +52,7 @@ impl Default for RegistryBuilder {
             clock: Arc::new(SystemClock),
             events: broadcast::Sender::new(EVENTS_KEPT),
             guards: Guards::default(),
+            state: Arc::new(MemoryStore::default()),
             compiled: true,
             modules: BTreeSet::new(),
             configured: ConfiguredTools::default(),
@@ -111,9 +114,22 @@ impl RegistryBuilder {
         self
     }
 
+    /// Where tools keep values ([`ToolContext::store`](crate::ToolContext::store)). In memory, where nothing is said.
+    pub fn state(mut self, state: Arc<dyn StateStore>) -> Self {
+        self.common.state = state;
+        self
+    }
+
     /// Whether a person is asked before a destructive call. Yes, where nothing is said.
     pub fn approve_destructive(mut self, ask: bool) -> Self {
         self.common.guards.approve_destructive = ask;
+        self
+    }
+
+    /// What happens to calls that would send outside what their turn has read, or act after it has read untrusted text. A person is asked,
+    /// where nothing is said.
+    pub fn flow(mut self, rules: FlowRules) -> Self {
+        self.common.guards.flow = rules;
         self
     }
 
@@ -250,7 +266,7 @@ fn collect(created_at: Timestamp) -> (Vec<Arc<Tool>>, Vec<RegistryError>) {
         inventory::iter::<Folder>().map(|folder| (folder.module_path, folder.name)).collect();
     // A tool is large: what is sorted are pointers.
     let mut all: Vec<Arc<Tool>> = inventory::iter::<Plugin>()
-        .map(|plugin| Arc::new(Tool::compiled(plugin, module_of(plugin, &folders), created_at)))
+        .map(|plugin| Arc::new(Tool::compiled(plugin, &folders_of(plugin, &folders), created_at)))
         .collect();
     let place = |tool: &Arc<Tool>| match tool.source() {
         Source::Compiled(place) => (place.file, place.line),
@@ -269,19 +285,16 @@ fn collect(created_at: Timestamp) -> (Vec<Arc<Tool>>, Vec<RegistryError>) {
     (tools, duplicates)
 }
 
-/// The folder that a plugin's Rust module is in.
-fn module_of(plugin: &Plugin, folders: &HashMap<&str, &'static str>) -> &'static str {
-    if folders.is_empty() {
-        return "";
+/// The crate and the folders that a plugin's Rust module is in, the outermost first.
+fn folders_of(plugin: &Plugin, known: &HashMap<&str, &'static str>) -> Vec<&'static str> {
+    let mut folders = Vec::new();
+    let mut path = Some(plugin.place.module_path).filter(|_| !known.is_empty());
+    while let Some(inner) = path {
+        folders.extend(known.get(inner));
+        path = inner.rsplit_once("::").map(|(parent, _)| parent);
     }
-    let mut path = plugin.place.module_path;
-    while let Some((parent, _)) = path.rsplit_once("::") {
-        if let Some(name) = folders.get(parent) {
-            return name;
-        }
-        path = parent;
-    }
-    ""
+    folders.reverse();
+    folders
 }
 
 #[cfg(test)]

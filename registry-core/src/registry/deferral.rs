@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::{Common, Registry, Shared, search::Query, select::refusal};
 use crate::{
     context::ToolContext,
+    flow::{Reads, Sends},
     handler::{Handler, ToolFuture},
     policy::ToolPolicy,
     result::{ErrorKind, ToolError, ToolResult},
@@ -151,7 +152,8 @@ pub(crate) fn search_tools(registry: Weak<Shared>, created_at: Timestamp) -> Too
         ),
         ..ToolSpec::new(SEARCH_TOOLS, schema)
     };
-    let policy = ToolPolicy { idempotent: true, ..ToolPolicy::new() };
+    let (reads, sends) = (Some(Reads::NOTHING), Some(Sends::Nothing));
+    let policy = ToolPolicy { idempotent: true, reads, sends, ..ToolPolicy::new() };
     let handler = Arc::new(SearchTools { registry });
     Tool::of_host(spec, policy, Some(handler), created_at).with_source(Source::BuiltIn)
 }

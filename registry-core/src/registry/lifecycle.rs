@@ -71,6 +71,7 @@ impl Shared {
     /// A context for a caller, with what this host provides.
     pub(super) fn context(&self, caller: Caller) -> ToolContext {
         ToolContext::new(caller)
+            .of_host(self.this.upgrade().map(|shared| shared as _))
             .with_resources(Arc::clone(&self.common.resources))
             .of_tenant(Arc::clone(&self.tenant))
     }

@@ -33,8 +33,10 @@ use crate::{
     policy::ToolPolicy,
     source::{ConfigFault, ConfiguredTools, Source},
     spec::ToolSpec,
+    store::StateStore,
     tool::Tool,
 };
+pub use approvals::QuestionError;
 pub use builder::{RegistryBuilder, compiled_tools};
 use deferral::Deferral;
 pub use deferral::{SEARCH_TOOLS, ToolPattern};
@@ -96,6 +98,8 @@ pub(crate) struct Common {
     /// The changes in the registries of all tenants.
     pub(crate) events: broadcast::Sender<RegistryEvent>,
     pub(crate) guards: Guards,
+    /// Where tools keep values.
+    pub(crate) state: Arc<dyn StateStore>,
     /// Whether the compiled tools are wanted.
     pub(crate) compiled: bool,
     /// The names of the modules that the operator has configured.
@@ -233,6 +237,10 @@ impl Registry {
         &self.shared.common.audit
     }
 
+    pub(crate) fn state_store(&self) -> Arc<dyn StateStore> {
+        Arc::clone(&self.shared.common.state)
+    }
+
     /// Waits for what stopped calls have left to write: outcomes, limits given back, questions withdrawn. A host that ends asks for it
     /// last of all.
     pub async fn finished(&self) {
@@ -281,9 +289,10 @@ impl Registry {
 }
 
 impl ToolContext {
-    /// The registry that makes the call; `None` outside of one. What a tool calls through it goes down the same path.
+    /// The registry that makes the call, or that has made the context; `None` for a context that was made by hand. What a tool calls
+    /// through it goes down the same path.
     pub fn registry(&self) -> Option<Registry> {
-        let shared = Arc::clone(&self.call()?.registry).downcast().ok()?;
+        let shared = Arc::clone(self.host()?).downcast().ok()?;
         Some(Registry { shared })
     }
 }

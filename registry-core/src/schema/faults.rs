@@ -18,6 +18,12 @@ pub(crate) fn not_an_object(tool: &str, schema: &Value, found: &Value) -> ToolEr
     invalid(tool, schema, &[format!("expected one JSON object, found {}", kind_of(found))])
 }
 
+/// The arguments are too much to be checked.
+pub(crate) fn too_much(tool: &str, fault: &str) -> ToolError {
+    ToolError::new(ErrorKind::InvalidArguments, format!("the arguments are not taken: {fault}"))
+        .with_feedback(format!("The arguments for `{tool}` are not taken: {fault}."))
+}
+
 /// The arguments have these faults.
 pub(crate) fn invalid(tool: &str, schema: &Value, faults: &[String]) -> ToolError {
     let faults = faults.join("; ");

@@ -2,20 +2,30 @@
 
 mod choices;
 mod coerce;
+mod consistency;
 mod faults;
+pub(crate) mod from_call;
+pub(crate) mod literal;
 mod output;
 pub(crate) mod parameter;
+pub(crate) mod probe;
 mod secret;
 mod validate;
+mod work;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
+pub(crate) use coerce::{coerce, settle_integers};
+pub(crate) use consistency::inconsistencies;
+pub(crate) use faults::describe as describe_fault;
+use from_call::Describe;
+pub use from_call::{Argument, ByHost, ByModel, FromCall, FromList, FromText, Shown};
 pub use output::Output;
-use parameter::Describe;
+pub use parameter::{Counted, Number, Text};
 pub(crate) use secret::{has_secret, without_secrets};
-pub use validate::check_input;
 pub(crate) use validate::{ArgumentChecker, ValidationError};
+pub use validate::{BoundedValidator, check_input, check_input_among, patterns_in};
 
 /// The schema of an argument struct: an object, nested types in place, without what only Rust knows.
 pub fn of_arguments<T: JsonSchema>() -> Value {
@@ -37,9 +47,10 @@ pub(crate) fn object_of(parameters: &[&dyn Describe]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for parameter in parameters {
-        properties.insert(parameter.name().to_owned(), parameter.describe(&mut generator).into());
-        if !parameter.is_optional() {
-            required.push(parameter.name());
+        let Some((name, schema, is_optional)) = parameter.describe(&mut generator) else { continue };
+        properties.insert(name.to_owned(), schema.into());
+        if !is_optional {
+            required.push(name);
         }
     }
     let mut schema = json!({"type": "object", "properties": properties});

@@ -33,7 +33,7 @@ pub enum Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Compiled(place) => write!(f, "{}:{}", place.file, place.line),
+            Self::Compiled(place) => place.fmt(f),
             Self::Configured { file, line } => write!(f, "{file}:{line}"),
             Self::Host => f.write_str("host"),
             Self::BuiltIn => f.write_str("built in"),

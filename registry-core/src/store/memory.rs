@@ -1,5 +1,7 @@
 //! Keeps everything in memory, until the process ends.
 
+mod chats;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -10,9 +12,12 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{
-    ApiKey, ConversationError, ConversationLimits, ConversationStore, Persona, RemovedUser, Store,
-    StoreFuture, StoredResponse, StoredTool, StoredTranscript, TranscriptLimits, User,
+    ApiKey, ConversationError, ConversationLimits, ConversationStore, Expected, Persona, RemovedUser,
+    Session, StateError, StateLimits, StateSpace, StateStore, Store, StoreFuture, StoredResponse, StoredTool,
+    StoredTranscript, TranscriptLimits, User,
+    chats::MemoryChats,
     conversations::{MemoryConversations, MemoryTranscripts},
+    state::MemoryState,
 };
 use crate::future::BoxFuture;
 
@@ -32,8 +37,13 @@ struct State {
     /// By tenant and id.
     users: BTreeMap<(String, String), User>,
     keys: Vec<ApiKey>,
+    /// Oldest first.
+    sessions: Vec<Session>,
     conversations: MemoryConversations,
     transcripts: MemoryTranscripts,
+    files: MemoryTranscripts,
+    values: MemoryState,
+    chats: MemoryChats,
 }
 
 impl Default for MemoryStore {
@@ -144,10 +154,14 @@ impl Store for MemoryStore {
             let opens =
                 |key: &&mut ApiKey| key.tenant == tenant && key.user == id && key.revoked_at.is_none();
             state.keys.iter_mut().filter(opens).for_each(|key| key.revoked_at = Some(at));
+            state.sessions.retain(|session| session.tenant != tenant || session.user != id);
             RemovedUser {
                 was_known: state.users.remove(&key(tenant, id)).is_some(),
                 responses: state.conversations.delete_of(tenant, id),
                 transcripts: state.transcripts.delete_of(tenant, id),
+                files: state.files.delete_of(tenant, id),
+                values: state.values.delete_of(tenant, id),
+                chats: state.chats.delete_of(tenant, id),
             }
         })
     }
@@ -182,6 +196,55 @@ impl Store for MemoryStore {
             let opens = |key: &&mut ApiKey| key.tenant == tenant && key.id == id && key.revoked_at.is_none();
             state.keys.iter_mut().find(opens).map(|key| key.revoked_at = Some(at)).is_some()
         })
+    }
+
+    fn put_session(&self, session: Session, most: usize) -> StoreFuture<'_, bool> {
+        let mut state = self.state.lock();
+        let is_known = state.users.contains_key(&key(&session.tenant, &session.user));
+        if is_known {
+            let now = session.created_at;
+            let (tenant, user) = (session.tenant.clone(), session.user.clone());
+            let is_own = |other: &Session| other.tenant == tenant && other.user == user;
+            state.sessions.retain(|other| other.expires_at > now);
+            state.sessions.push(session);
+            let mut surplus =
+                state.sessions.iter().filter(|other| is_own(other)).count().saturating_sub(most);
+            state.sessions.retain(|other| {
+                let goes = surplus > 0 && is_own(other);
+                surplus -= usize::from(goes);
+                !goes
+            });
+        }
+        Box::pin(std::future::ready(Ok(is_known)))
+    }
+
+    fn session<'a>(&'a self, sha256: &'a str, now: Timestamp) -> StoreFuture<'a, Option<Session>> {
+        self.read(|state| {
+            let opens = |session: &&Session| session.sha256 == sha256 && session.expires_at > now;
+            state.sessions.iter().find(opens).cloned()
+        })
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        now: Timestamp,
+    ) -> StoreFuture<'a, Vec<Session>> {
+        self.read(|state| {
+            let is_theirs = |session: &&Session| {
+                session.tenant == tenant && session.user == user && session.expires_at > now
+            };
+            state.sessions.iter().filter(is_theirs).cloned().collect()
+        })
+    }
+
+    fn end_session<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+        let mut state = self.state.lock();
+        let before = state.sessions.len();
+        state.sessions.retain(|other| other.tenant != tenant || other.user != user || other.id != id);
+        let ended = state.sessions.len() < before;
+        Box::pin(std::future::ready(Ok(ended)))
     }
 
     fn revision(&self) -> StoreFuture<'_, u64> {
@@ -287,5 +350,60 @@ impl ConversationStore for MemoryStore {
     fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()> {
         self.state.lock().transcripts.sweep(since, max_total_bytes);
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn keep_file<'a>(
+        &'a self,
+        file: StoredTranscript,
+        since: Timestamp,
+        limits: &'a TranscriptLimits,
+    ) -> StoreFuture<'a, ()> {
+        self.state.lock().files.keep(file, since, limits);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn file<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        key: &'a str,
+        since: Timestamp,
+    ) -> StoreFuture<'a, Option<Arc<str>>> {
+        self.read(|state| {
+            let limits = &TranscriptLimits::FILES;
+            let found = state.files.find(tenant, user, &[key.to_owned()], since, limits);
+            found.into_iter().next().map(|file| file.messages)
+        })
+    }
+
+    fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()> {
+        self.state.lock().files.sweep(since, max_total_bytes);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+impl StateStore for MemoryStore {
+    fn state<'a>(&'a self, space: &'a StateSpace, key: &'a str) -> StoreFuture<'a, Option<String>> {
+        self.read(|state| state.values.get(space, key))
+    }
+
+    fn put_state<'a>(
+        &'a self,
+        space: &'a StateSpace,
+        key: &'a str,
+        value: Option<&'a str>,
+        expected: Expected<'a>,
+        limits: &'a StateLimits,
+    ) -> BoxFuture<'a, Result<bool, StateError>> {
+        let put = self.state.lock().values.put(space, key, value, expected, limits);
+        Box::pin(std::future::ready(put))
+    }
+
+    fn state_keys<'a>(&'a self, space: &'a StateSpace) -> StoreFuture<'a, Vec<String>> {
+        self.read(|state| state.values.keys(space))
+    }
+
+    fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
+        Box::pin(std::future::ready(Ok(self.state.lock().values.delete_of(tenant, user))))
     }
 }

@@ -1,10 +1,11 @@
 //! Where what has to last is kept: registrations and switches, personas, users and keys.
 //!
 //! A [`Registry`](crate::Registry) never waits for a store to be read: it has all of it in memory and is notified of
-//! changes. Conversations ([`ConversationStore`]), counters ([`Usage`](crate::guard::limits::Usage)), approvals
+//! changes. Conversations ([`ConversationStore`]), chats ([`ChatStore`]), the values of tools ([`StateStore`]), counters ([`Usage`](crate::guard::limits::Usage)), approvals
 //! ([`Approvals`](crate::guard::approval::Approvals)) and the audit ([`AuditSink`](crate::guard::audit::AuditSink)) are
 //! traits of their own, which the same store usually implements.
 
+mod chats;
 mod conversations;
 mod dead_letters;
 mod error;
@@ -12,11 +13,17 @@ mod key;
 mod manifest;
 mod memory;
 mod persona;
+mod session;
+mod state;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{future::BoxFuture, policy::Permission, spec::ToolSpec};
+pub use chats::{
+    ChatChange, ChatError, ChatKey, ChatLimits, ChatMessage, ChatQuery, ChatStore, FoundChat, StoredChat,
+    StoredTurn, fold,
+};
 pub use conversations::{
     ConversationError, ConversationLimits, ConversationStore, Conversations, StoredResponse,
     StoredTranscript, TranscriptLimits,
@@ -27,6 +34,8 @@ pub use key::{KEY_PREFIX, hash_key};
 pub use manifest::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, MemoryManifests};
 pub use memory::MemoryStore;
 pub use persona::Persona;
+pub use session::{SESSION_PREFIX, Session};
+pub use state::{Expected, StateError, StateLimits, StateSpace, StateStore, state_size};
 
 /// What is kept about one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,9 +101,15 @@ pub struct RemovedUser {
     pub responses: usize,
     /// How many transcripts were kept of the user's turns.
     pub transcripts: usize,
+    /// How many files of results were kept for the user.
+    pub files: usize,
+    /// How many values tools kept for the user.
+    pub values: usize,
+    /// How many chats the user had.
+    pub chats: usize,
 }
 
-/// Keeps registrations and switches, personas, users and keys. What it acknowledges it has kept.
+/// Keeps registrations and switches, personas, users, keys and sessions. What it acknowledges it has kept.
 ///
 /// Every change raises the revision, also one that another server makes. Every method fails when the store does.
 pub trait Store: Send + Sync {
@@ -136,8 +151,8 @@ pub trait Store: Send + Sync {
     /// nothing that was changed meanwhile is put back, and nobody who was removed.
     fn change_user<'a>(&'a self, tenant: &'a str, user: User, revision: u64) -> StoreFuture<'a, bool>;
 
-    /// Forgets the user of that id, revokes all the user's keys and deletes the conversations and transcripts that this store keeps of the user: all of it or
-    /// nothing.
+    /// Forgets the user of that id, revokes all the user's keys, ends the sessions and deletes the conversations, chats, transcripts, files and values of tools that this store
+    /// keeps of the user: all of it or nothing.
     fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp)
     -> StoreFuture<'a, RemovedUser>;
 
@@ -155,6 +170,24 @@ pub trait Store: Send + Sync {
 
     /// Revokes the tenant's key of that id; false if there is none that still opens anything.
     fn revoke_key<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool>;
+
+    /// Keeps a session; false, and nothing is kept, where its user is not known. The user's oldest sessions beyond `most` give way, and all that have expired.
+    /// Sessions do not raise the revision.
+    fn put_session(&self, session: Session, most: usize) -> StoreFuture<'_, bool>;
+
+    /// The session of that hash, of whichever tenant, that has not expired.
+    fn session<'a>(&'a self, sha256: &'a str, now: Timestamp) -> StoreFuture<'a, Option<Session>>;
+
+    /// A user's sessions that have not expired, oldest first.
+    fn sessions<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        now: Timestamp,
+    ) -> StoreFuture<'a, Vec<Session>>;
+
+    /// Ends a user's session; false if there is none of that id.
+    fn end_session<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool>;
 
     /// A number that every change raises.
     fn revision(&self) -> StoreFuture<'_, u64>;

@@ -28,6 +28,7 @@
 //! | [`AuditSink`](registry_core::guard::audit::AuditSink), [`AuditLog`](registry_core::guard::audit::log::AuditLog) | the audit, and reading it | `chains.rs` |
 //! | [`DeadLetters`](registry_core::store::DeadLetters) | webhook messages that could not be delivered | `letters_contract` |
 //! | [`ConversationStore`](registry_core::store::ConversationStore) | responses that clients continue | `conversations_contract` |
+//! | [`StateStore`](registry_core::store::StateStore) | what tools keep between calls | `state_contract` |
 //! | [`ManifestCache`](registry_core::store::ManifestCache), [`ManifestStore`](registry_core::store::ManifestStore) | manifests of modules | `manifest_contract` |
 //! | [`schedule::Jobs`] | scheduled calls | `jobs_contract` |
 //!
@@ -36,6 +37,8 @@
 //! files and databases on threads of their own, never on the runtime's. The program opens the stores that its settings name in
 //! `llm-bridge/src/cli/store.rs`, one field for each trait.
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod backup;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
@@ -51,7 +54,7 @@ pub use self::redis::{Redis, RedisManifests, RedisUsage};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresSettings;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub use sql::SqlStore;
+pub use sql::{Erased, SqlStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteSettings};
 

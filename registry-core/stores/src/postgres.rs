@@ -18,6 +18,25 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How long reading may take. A server that has gone away without a word is noticed by this.
 const LONGEST: Duration = Duration::from_secs(30);
 
+/// What lays out each version of the tables from the one before. Once released, none is ever changed.
+pub(crate) const SCHEMA: [&str; 15] = [
+    include_str!("schema/postgres.sql"),
+    include_str!("schema/postgres_dead_letters.sql"),
+    include_str!("schema/modules.sql"),
+    include_str!("schema/jobs.sql"),
+    include_str!("schema/approvals_asker.sql"),
+    include_str!("schema/personas_postgres.sql"),
+    include_str!("schema/conversations_postgres.sql"),
+    include_str!("schema/responses_given.sql"),
+    include_str!("schema/transcripts_postgres.sql"),
+    include_str!("schema/tool_state_postgres.sql"),
+    include_str!("schema/audit_starts_postgres.sql"),
+    include_str!("schema/files_postgres.sql"),
+    include_str!("schema/audit_erasure_postgres.sql"),
+    include_str!("schema/chats_postgres.sql"),
+    include_str!("schema/sessions_postgres.sql"),
+];
+
 /// Where the database is.
 ///
 /// ```no_run
@@ -162,16 +181,6 @@ impl Database for Server {
     }
 
     fn schema(&self) -> &'static [&'static str] {
-        &[
-            include_str!("schema/postgres.sql"),
-            include_str!("schema/postgres_dead_letters.sql"),
-            include_str!("schema/modules.sql"),
-            include_str!("schema/jobs.sql"),
-            include_str!("schema/approvals_asker.sql"),
-            include_str!("schema/personas_postgres.sql"),
-            include_str!("schema/conversations_postgres.sql"),
-            include_str!("schema/responses_given.sql"),
-            include_str!("schema/transcripts_postgres.sql"),
-        ]
+        &SCHEMA
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -116,6 +116,8 @@ impl SqliteSettings {
             .disable_statement_logging();
         let file = File {
             name,
+            path: self.file.clone(),
+            identity: identity(&self.file),
             readers: SqlitePoolOptions::new().max_connections(4).connect_lazy_with(options.clone()),
             options,
             patience: self.busy_timeout,
@@ -139,21 +141,45 @@ where
 }
 
 /// SQLITE_BUSY and what it is in particular: https://sqlite.org/rescode.html
-fn is_busy(error: &sqlx::Error) -> bool {
+pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|fault| fault.code()?.parse().ok());
     code.is_some_and(|code: u32| code & 0xff == 5)
 }
 
 struct File {
     name: String,
+    path: PathBuf,
+    /// That of the file which was opened: a file that is removed goes on taking what is written, and is gone when it is closed.
+    identity: Option<(u64, u64)>,
     options: SqliteConnectOptions,
     patience: Duration,
     readers: SqlitePool,
 }
 
+/// The device and the number of a file; `None` where there is none, or the system has no such numbers.
+#[cfg(unix)]
+fn identity(file: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let file = std::fs::metadata(file).ok()?;
+    Some((file.dev(), file.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(_: &Path) -> Option<(u64, u64)> {
+    None
+}
+
 impl Database for File {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        if self.identity.is_none() || identity(&self.path) == self.identity {
+            return Ok(());
+        }
+        let cause = "the file was removed or replaced while it was open; put it back, or restart the program with another one";
+        Err(StoreError::unavailable(cause).of(&*self.name))
     }
 
     fn connect(&self) -> StoreFuture<'_, Box<dyn Link>> {
@@ -171,6 +197,14 @@ impl Database for File {
     fn begin(&self, _: &BTreeSet<i32>) -> Vec<Statement> {
         // There is one lock, for the whole file, and it is taken before anything is read.
         vec![Statement::new("BEGIN IMMEDIATE", Vec::new())]
+    }
+
+    fn before_erasing(&self) -> Vec<Statement> {
+        vec![Statement::new("PRAGMA secure_delete = ON", Vec::new())]
+    }
+
+    fn after_erasing(&self) -> Option<Statement> {
+        Some(Statement::new("PRAGMA wal_checkpoint(TRUNCATE)", Vec::new()))
     }
 
     fn poll(&self) -> Duration {
@@ -192,6 +226,12 @@ impl Database for File {
             include_str!("schema/conversations_sqlite.sql"),
             include_str!("schema/responses_given.sql"),
             include_str!("schema/transcripts_sqlite.sql"),
+            include_str!("schema/tool_state_sqlite.sql"),
+            include_str!("schema/audit_starts_sqlite.sql"),
+            include_str!("schema/files_sqlite.sql"),
+            include_str!("schema/audit_erasure_sqlite.sql"),
+            include_str!("schema/chats_sqlite.sql"),
+            include_str!("schema/sessions_sqlite.sql"),
         ]
     }
 }

@@ -229,7 +229,7 @@ fn destructive() -> ToolPolicy {
 }
 
 fn yes() -> ApprovalAnswer {
-    ApprovalAnswer { approve: true, by: "boss".into(), reason: None }
+    ApprovalAnswer { approve: true, by: "boss".into(), reason: None, content: None }
 }
 
 /// Waits until a call waits for a person.
@@ -326,7 +326,8 @@ async fn b8_a_person_may_refuse_and_say_why() {
         async move { call(&registry, &ada(&registry)).await }
     });
     let id = asked(&registry).await;
-    let no = ApprovalAnswer { approve: false, by: "boss".into(), reason: Some("keep it".into()) };
+    let no =
+        ApprovalAnswer { approve: false, by: "boss".into(), reason: Some("keep it".into()), content: None };
     registry.answer_approval(&id, no).await.unwrap();
     let outcome = waiting.await.unwrap();
     assert_eq!(outcome.for_model(), "A person has refused this call: keep it");
@@ -487,7 +488,10 @@ async fn b8_a_tool_switched_off_while_a_person_thinks_does_not_run() {
 
 #[tokio::test]
 async fn t3_no_more_run_at_once_than_may_and_too_many_are_turned_away() {
-    let registry = builder().concurrency(Concurrency { max_running: 8, max_waiting: 2 }).build().unwrap();
+    let registry = builder()
+        .concurrency(Concurrency { max_running: 8, max_waiting: 2, ..Concurrency::default() })
+        .build()
+        .unwrap();
     let (running, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let (now, top) = (Arc::clone(&running), Arc::clone(&most));
     let handler = handler_fn(move |_, _| {

@@ -15,7 +15,9 @@ use registry_core::{
     RegistryEvent, StoredRegistry, ToolCall, ToolPolicy, ToolResult, ToolSpec,
     guard::audit::MemoryAudit,
     handler_fn,
-    store::{ApiKey, MemoryStore, Persona, RemovedUser, Store, StoreError, StoreFuture, StoredTool, User},
+    store::{
+        ApiKey, MemoryStore, Persona, RemovedUser, Session, Store, StoreError, StoreFuture, StoredTool, User,
+    },
 };
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
@@ -172,6 +174,28 @@ impl Store for Shaky {
     }
 
     // These two go on, so that it is the changes themselves that are seen to fail.
+
+    fn put_session(&self, session: Session, most: usize) -> StoreFuture<'_, bool> {
+        self.kept.put_session(session, most)
+    }
+
+    fn session<'a>(&'a self, sha256: &'a str, now: Timestamp) -> StoreFuture<'a, Option<Session>> {
+        self.kept.session(sha256, now)
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        now: Timestamp,
+    ) -> StoreFuture<'a, Vec<Session>> {
+        self.kept.sessions(tenant, user, now)
+    }
+
+    fn end_session<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+        self.kept.end_session(tenant, user, id)
+    }
+
     fn revision(&self) -> StoreFuture<'_, u64> {
         self.kept.revision()
     }

@@ -2,11 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::unused_async)]
 
+mod b19_asking;
+mod b19_calls_and_state;
+mod b19_results;
+mod b20_flow;
 mod b_deferral;
 mod guards;
 mod l_lifecycle;
 mod l_properties;
 mod l_stored;
+mod p_resources;
 mod p_tools;
 mod path;
 mod path_steps;

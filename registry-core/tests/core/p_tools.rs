@@ -25,6 +25,8 @@ use registry_core::{
     idempotent,
     text_tag = TextTag::new("WEATHER").pattern(r"(\S+) (\d+)").groups(&["city", "days"]),
     deprecated = "look out of the window",
+    example = "Will it rain in Oslo this week?" => {"city": "Oslo", "days": 7, "style": "short"},
+    example = "And now?" => {"city": "Oslo"},
 )]
 async fn weather(
     ctx: &ToolContext,
@@ -203,7 +205,7 @@ struct Plain {
 /// Repeats a word, with the context under another name and a type that knows nothing of this crate.
 #[tool]
 async fn repeat(
-    #[context] request: &Request,
+    request: &Request,
     /// What to repeat.
     plain: Plain,
     /// How often.
@@ -211,6 +213,97 @@ async fn repeat(
     times: usize,
 ) -> String {
     plain.word.repeat(times) + if request.call_id().is_empty() { " without a call" } else { "" }
+}
+
+type Words<T> = Option<Resource<T>>;
+type Perhaps<T> = Option<T>;
+type Name = String;
+type Answer<T> = Result<T, ToolError>;
+
+/// Types of the developer's that are named as the core's are.
+mod same_names {
+    use registry_core::prelude::*;
+
+    /// A source of energy, for a model to choose.
+    #[args]
+    #[derive(Debug)]
+    pub(super) struct Resource<T> {
+        /// How much of it.
+        pub(super) amount: T,
+    }
+
+    /// A choice.
+    #[args]
+    #[derive(Debug)]
+    pub(super) struct Option {
+        /// What is chosen.
+        pub(super) choice: u8,
+    }
+}
+
+/// Takes its types by other names.
+#[tool]
+#[allow(clippy::too_many_arguments)]
+async fn by_other_names(
+    index: Found<Index>,
+    cache: Words<Cache>,
+    context: ToolContext,
+    borrowed: &Resource<Index>,
+    /// A resource may be described too.
+    again: Resource<Index>,
+    /// A name.
+    #[arg(default = "Ada", length = 2..)]
+    name: Name,
+    /// How often.
+    #[arg(default = 3, range = 1..=5, example = 4)]
+    times: Perhaps<u8>,
+    /// Words.
+    #[arg(default = ["a", "b"])]
+    words: Option<Vec<Name>>,
+    /// Not the host's.
+    energy: same_names::Resource<u8>,
+    /// Not one that may be left out.
+    option: same_names::Option,
+) -> Answer<String> {
+    let index = [index.0, borrowed.0, again.0].concat();
+    let user = &context.caller().user;
+    let cached = cache.is_some();
+    Ok(format!("{index} {user} {cached} {name} {times:?} {words:?} {} {}", energy.amount, option.choice))
+}
+
+type Found<T> = Resource<T>;
+
+/// Counts what is asked of it.
+#[derive(Default)]
+struct Counter(std::sync::atomic::AtomicU64);
+
+#[tools]
+impl Counter {
+    const STEP: u64 = 1;
+
+    /// Adds to the counter.
+    #[tool(name = "add_up", permission = Permission::User, effect = Effect::Write)]
+    async fn add(
+        &self,
+        ctx: &ToolContext,
+        /// How much.
+        #[arg(range = 1..=10)]
+        much: Option<u64>,
+    ) -> String {
+        let much = much.unwrap_or(Self::STEP);
+        let before = self.0.fetch_add(much, std::sync::atomic::Ordering::SeqCst);
+        format!("{}: {}", ctx.caller().user, before + much)
+    }
+
+    /// Reads the counter, on a thread that may block.
+    #[tool]
+    fn read_counter(&self) -> u64 {
+        self.value()
+    }
+
+    fn value(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::SeqCst)
+    }
 }
 
 macro_rules! same_tool {
@@ -272,6 +365,9 @@ fn p2_every_tool_is_there_and_can_be_called() {
     assert_eq!(
         of_this_file.map(|tool| tool.name()).collect::<Vec<_>>(),
         [
+            "add_up",
+            "book",
+            "by_other_names",
             "count",
             "fail_hidden",
             "fail_with_text",
@@ -281,6 +377,7 @@ fn p2_every_tool_is_there_and_can_be_called() {
             "note",
             "nothing",
             "open_safe",
+            "read_counter",
             "read_number",
             "repeat",
             "turn",
@@ -400,8 +497,96 @@ fn p2_keys_and_docs_reach_spec_and_policy() {
     assert_eq!(policy.effect, Effect::Write);
     assert_eq!(policy.text_tag.unwrap().arg_groups, ["city", "days"]);
     assert_eq!(registry.get("note").unwrap().policy().text_tag.unwrap().tag_prefix, "NOTE");
+    assert_eq!(tool.examples()[0].question, "Will it rain in Oslo this week?");
+    assert_eq!(tool.examples()[0].arguments, json!({"city": "Oslo", "days": 7, "style": "short"}));
+    assert_eq!(tool.examples()[1].arguments, json!({"city": "Oslo"}));
+    assert!(!tool.definition("weather").to_string().contains("this week"), "a model does not see them");
     let source = tool.source().to_string();
     assert!(source.starts_with("registry-core/tests/core/p_tools.rs:"), "{source}");
+}
+
+/// Books a table.
+#[tool(
+    example = "A table for two." => {"guests": 2},
+    example = "One at noon." => {"guests": 2, "at": "noon", "where": {"town": "OSLO"}, "seats": ["x"]},
+)]
+async fn book(
+    /// How many.
+    #[arg(default = MANY, range = 1..=14)]
+    guests: u8,
+    /// When.
+    #[arg(pattern = "^[0-9]{2}:[0-9]{2}$", example = "8 o'clock")]
+    at: &str,
+    /// Where.
+    r#where: Option<Town>,
+    /// Which.
+    seats: Option<Vec<u16>>,
+) -> String {
+    format!("{guests} {at} {} {seats:?}", r#where.map(|town| town.town).unwrap_or_default())
+}
+
+const MANY: u8 = 30;
+
+#[args]
+struct Town {
+    /// Its name.
+    #[arg(pattern = "^[a-z]+$")]
+    town: String,
+}
+
+#[test]
+fn u6_what_a_tool_shows_and_refuses_itself_is_found() {
+    let registry = host().build().unwrap();
+    let found = registry.get("book").unwrap().inconsistencies();
+    assert_eq!(
+        found,
+        [
+            "the default of `guests` does not fit: 30 is greater than the maximum of 14",
+            "the example of `at` does not fit: \"8 o'clock\" does not match \"^[0-9]{2}:[0-9]{2}$\"",
+            "the example \"A table for two.\": `at` is missing",
+            "the example \"One at noon.\": `at`: \"noon\" does not match \"^[0-9]{2}:[0-9]{2}$\"; `where.town`: \"OSLO\" does \
+             not match \"^[a-z]+$\"; `seats.0`: \"x\" is not of type \"integer\"",
+        ]
+    );
+    for tool in registry.list_all(true).iter().filter(|tool| tool.name() != "book") {
+        assert_eq!(tool.inconsistencies(), Vec::<String>::new(), "{}", tool.name());
+    }
+}
+
+#[tokio::test]
+async fn k23_methods_share_what_the_host_provides_for_their_type() {
+    let registry = Registry::builder().resource(Counter::default()).build().unwrap();
+    let context = registry.context(Caller::new("ada", Permission::User));
+    let call = |name, arguments| registry.execute(&context, ToolCall::new(name, arguments));
+    assert_eq!(call("add_up", json!({})).await.for_model(), "ada: 1");
+    assert_eq!(call("add_up", json!({"much": 5})).await.for_model(), "ada: 6");
+    assert_eq!(call("read_counter", json!({})).await.for_model(), "6");
+    assert!(call("add_up", json!({"much": 11})).await.for_model().contains("greater than the maximum of 10"));
+    let registry = Registry::builder().build().unwrap();
+    let tool = registry.get("read_counter").unwrap();
+    let why = registry.why_not(&tool, &registry.context(Caller::default())).unwrap();
+    assert!(why.message().contains("needs Counter"), "{why}");
+    assert_eq!(Counter::default().read_counter(), 0);
+}
+
+#[tokio::test]
+async fn k23_types_count_and_not_their_names() {
+    let schema = schema("by_other_names");
+    let properties = schema["properties"].as_object().unwrap();
+    assert_eq!(properties.keys().collect::<Vec<_>>(), ["name", "times", "words", "energy", "option"]);
+    assert_eq!(schema["required"], json!(["energy", "option"]));
+    assert_eq!(
+        schema["properties"]["times"],
+        json!({"description": "How often.", "type": "integer", "minimum": 1, "maximum": 5, "default": 3, "examples": [4]})
+    );
+    assert_eq!(schema["properties"]["words"]["default"], json!(["a", "b"]));
+    let needed = || json!({"energy": {"amount": 7}, "option": {"choice": 8}});
+    let given = call("by_other_names", needed()).await.unwrap();
+    assert_eq!(given, json!("the indexthe indexthe index ada false Ada Some(3) Some([\"a\", \"b\"]) 7 8"));
+    let registry = Registry::builder().build().unwrap();
+    let tool = registry.get("by_other_names").unwrap();
+    let why = registry.why_not(&tool, &registry.context(Caller::default())).unwrap();
+    assert!(why.message().contains("needs Index"), "{why}");
 }
 
 #[tokio::test]

@@ -138,7 +138,7 @@ impl Usage for SlowUsage {
 #[tokio::test]
 async fn k17_a_call_that_is_dropped_before_it_runs_gives_its_charge_back() {
     let usage = Arc::new(SlowUsage::default());
-    let concurrency = Concurrency { max_running: 1, max_waiting: 8 };
+    let concurrency = Concurrency { max_running: 1, max_waiting: 8, ..Concurrency::default() };
     let registry = builder().usage(usage.clone()).concurrency(concurrency).build().unwrap();
     let (handler, runs) = endless();
     add(&registry, "endless", ToolPolicy::new(), handler);
@@ -177,7 +177,10 @@ fn calling(name: &'static str) -> Arc<dyn Handler> {
 #[tokio::test(start_paused = true)]
 async fn k4_a_nested_call_does_not_wait_for_the_call_around_it() {
     let one = ToolPolicy { max_concurrent: 1, ..ToolPolicy::new() };
-    let registry = builder().concurrency(Concurrency { max_running: 1, max_waiting: 8 }).build().unwrap();
+    let registry = builder()
+        .concurrency(Concurrency { max_running: 1, max_waiting: 8, ..Concurrency::default() })
+        .build()
+        .unwrap();
     let depth = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&depth);
     let again = handler_fn(move |context: ToolContext, _| {

@@ -10,13 +10,16 @@
 struct Note {
     /// Where it goes.
     #[serde(default = "Note::__default_folder")]
-    #[schemars(transform = ::registry_core::__private::pattern::<String>("^[a-z]+$"))]
+    #[schemars(
+        transform = <String
+        as::registry_core::__private::Text>::pattern("^[a-z]+$")
+    )]
     folder: String,
     /// How much it matters.
     #[serde(rename = "importance")]
-    #[schemars(example = 2)]
+    #[schemars(example = &2)]
     #[schemars(
-        transform = ::registry_core::__private::range::<u8>(
+        transform = <Option<u8>as::registry_core::__private::Number>::range(
             ::core::option::Option::Some(1),
             ::core::option::Option::Some(4),
             true
@@ -25,7 +28,7 @@ struct Note {
     weight: Option<u8>,
     /// What opens it.
     #[schemars(
-        transform = ::registry_core::__private::length::<String>(
+        transform = <Option<String>as::registry_core::__private::Counted>::length(
             ::core::option::Option::Some(4),
             ::core::option::Option::Some(4),
             false
@@ -38,7 +41,10 @@ struct Note {
 const _: () = {
     impl Note {
         fn __default_folder() -> String {
-            <String as ::core::convert::From<&str>>::from("inbox")
+            use ::registry_core::__private::Otherwise as _;
+            ::registry_core::__private::Type::<
+                String,
+            >::of(::registry_core::__private::FromText::from_text("inbox"))
         }
     }
 };
@@ -69,26 +75,33 @@ async fn write_note(note: Note) -> Written {
 #[allow(non_upper_case_globals, non_snake_case, unused_mut, deprecated)]
 const _: () = {
     use ::registry_core::__private;
-    const __ARGUMENTS: __private::Whole<Note> = __private::whole::<Note>();
-    const __RETURNS: __private::Returns<Written> = __private::returns::<Written>();
+    use __private::Otherwise as _;
+    const __of_note: __private::Parameter<Note> = <Note as __private::Argument>::WHOLE;
+    const __RETURNS: __private::Returns<Written> = __private::returns::<Written, _>();
     fn __run<'__a>(
-        _: &'__a __private::ToolContext,
+        __context: &'__a __private::ToolContext,
         __given: __private::Map<::std::string::String, __private::Value>,
     ) -> __private::BoxFuture<
         '__a,
         ::core::result::Result<__private::ToolResult, __private::ToolError>,
     > {
-        ::std::boxed::Box::pin(async move {
-            let __value = __ARGUMENTS.take(__given)?;
-            __RETURNS.give(write_note(__value).await)
+        __private::boxed(async move {
+            let (__value_note, ()) = __private::take(
+                (&__of_note, ()),
+                __context,
+                __given,
+            )?;
+            __RETURNS.give(write_note(__value_note).await)
         })
     }
+    const __PARAMETERS: &[&dyn __private::Describe] = &[&__of_note];
     const __PLUGIN: __private::Plugin = {
         let mut __plugin = __private::Plugin::new(
             "write_note",
             "Writes a note.",
-            || __ARGUMENTS.schema(),
+            || __private::schema_of(__PARAMETERS),
             || __RETURNS.schema(),
+            |__context| __private::missing(__PARAMETERS, __context),
             __run,
             __private::Place {
                 module_path: ::core::module_path!(),

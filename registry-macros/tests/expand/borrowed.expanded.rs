@@ -17,47 +17,76 @@ async fn join(
 #[allow(non_upper_case_globals, non_snake_case, unused_mut, deprecated)]
 const _: () = {
     use ::registry_core::__private;
-    const __of_between: __private::Parameter<::std::string::String> = __private::parameter::<
-        ::std::string::String,
-    >("between", "What stands between.")
-        .default(|| <::std::string::String as ::core::convert::From<&str>>::from(", "))
+    use __private::Otherwise as _;
+    const __of_between: __private::Parameter<<str as __private::Lend>::Held> = <<str as __private::Lend>::Held as __private::FromCall<
+        _,
+    >>::PARAMETER
+        .named(
+            "between",
+            "What stands between.",
+            __private::Type::<<str as __private::Lend>::Held>::ABSENT,
+        )
+        .default(
+            || __private::Type::<
+                <str as __private::Lend>::Held,
+            >::of(__private::FromText::from_text(", ")),
+            <<str as __private::Lend>::Held as __private::Shown>::SHOW,
+        )
         .bounds(|| ::std::vec::Vec::from([
-            __private::length::<
-                ::std::string::String,
-            >(::core::option::Option::None, ::core::option::Option::Some(3), false),
-            __private::pattern::<::std::string::String>("^[ ,;]*$"),
+            <<str as __private::Lend>::Held as __private::Counted>::length(
+                ::core::option::Option::None,
+                ::core::option::Option::Some(3),
+                false,
+            ),
+            <<str as __private::Lend>::Held as __private::Text>::pattern("^[ ,;]*$"),
         ]));
-    const __of_words: __private::Parameter<::std::vec::Vec<String>> = __private::parameter::<
-        ::std::vec::Vec<String>,
-    >("list", "The words.")
-        .examples(|| __private::example::<
-            ::std::vec::Vec<String>,
-        >(
-            ::std::vec::Vec::from([
-                <String as ::core::convert::From<&str>>::from("a"),
-                <String as ::core::convert::From<&str>>::from("b"),
-            ]),
-        ));
-    const __of_before: __private::Parameter<
-        ::core::option::Option<::std::string::String>,
-    > = __private::optional::<::std::string::String>("before", "What stands before.");
-    const __of_how: __private::Parameter<How> = __private::parameter::<
-        How,
-    >("how", "How.");
-    const __RETURNS: __private::Returns<String> = __private::returns::<String>();
+    const __of_words: __private::Parameter<<[String] as __private::Lend>::Held> = <<[String] as __private::Lend>::Held as __private::FromCall<
+        _,
+    >>::PARAMETER
+        .named(
+            "list",
+            "The words.",
+            __private::Type::<<[String] as __private::Lend>::Held>::ABSENT,
+        )
+        .examples(|| ::std::vec::Vec::from([
+            (<<[String] as __private::Lend>::Held as __private::Shown>::SHOW)(
+                &__private::Type::<
+                    <[String] as __private::Lend>::Held,
+                >::of(
+                    __private::FromList::from_list([
+                        __private::FromText::from_text("a"),
+                        __private::FromText::from_text("b"),
+                    ]),
+                ),
+            ),
+        ]));
+    const __of_before: __private::Parameter<Option<<str as __private::Lend>::Held>> = <Option<
+        <str as __private::Lend>::Held,
+    > as __private::FromCall<_>>::PARAMETER
+        .named(
+            "before",
+            "What stands before.",
+            __private::Type::<Option<<str as __private::Lend>::Held>>::ABSENT,
+        );
+    const __of_how: __private::Parameter<<How as __private::Lend>::Held> = <<How as __private::Lend>::Held as __private::FromCall<
+        _,
+    >>::PARAMETER
+        .named("how", "How.", __private::Type::<<How as __private::Lend>::Held>::ABSENT);
+    const __RETURNS: __private::Returns<String> = __private::returns::<String, _>();
     fn __run<'__a>(
-        _: &'__a __private::ToolContext,
+        __context: &'__a __private::ToolContext,
         __given: __private::Map<::std::string::String, __private::Value>,
     ) -> __private::BoxFuture<
         '__a,
         ::core::result::Result<__private::ToolResult, __private::ToolError>,
     > {
-        ::std::boxed::Box::pin(async move {
+        __private::boxed(async move {
             let (
                 __value_between,
                 (__value_words, (__value_before, (__value_how, ()))),
             ) = __private::take(
                 (&__of_between, (&__of_words, (&__of_before, (&__of_how, ())))),
+                __context,
                 __given,
             )?;
             __RETURNS
@@ -65,21 +94,26 @@ const _: () = {
                     join(
                             &__value_between,
                             &__value_words,
-                            __value_before.as_deref(),
+                            __private::lent::<str>(&__value_before),
                             &__value_how,
                         )
                         .await,
                 )
         })
     }
+    const __PARAMETERS: &[&dyn __private::Describe] = &[
+        &__of_between,
+        &__of_words,
+        &__of_before,
+        &__of_how,
+    ];
     const __PLUGIN: __private::Plugin = {
         let mut __plugin = __private::Plugin::new(
             "join",
             "Joins words.",
-            || __private::of_parameters(
-                &[&__of_between, &__of_words, &__of_before, &__of_how],
-            ),
+            || __private::schema_of(__PARAMETERS),
             || __RETURNS.schema(),
+            |__context| __private::missing(__PARAMETERS, __context),
             __run,
             __private::Place {
                 module_path: ::core::module_path!(),

@@ -8,22 +8,26 @@ async fn hello(name: String, times: u8) -> String {
 #[allow(non_upper_case_globals, non_snake_case, unused_mut, deprecated, dead_code)]
 const _: () = {
     use ::registry_core::__private;
-    const __of_name: __private::Parameter<String> = __private::parameter::<
-        String,
-    >("name", "");
-    const __of_times: __private::Parameter<u8> = __private::parameter::<
-        u8,
-    >("times", "How often.");
-    const __RETURNS: __private::Returns<String> = __private::returns::<String>();
+    use __private::Otherwise as _;
+    const __of_name: __private::Parameter<String> = <String as __private::FromCall<
+        _,
+    >>::PARAMETER
+        .named("name", "", __private::Type::<String>::ABSENT);
+    const _: () = __of_name
+        .unless_provided(
+            "tool `hello`: the argument `name` has no doc comment\nhelp: say in `/// …` above it what the model is to give",
+        );
+    const __of_times: __private::Parameter<u8> = <u8 as __private::FromCall<
+        _,
+    >>::PARAMETER
+        .named("times", "How often.", __private::Type::<u8>::ABSENT);
+    const __RETURNS: __private::Returns<String> = __private::returns::<String, _>();
     const __PLUGIN: __private::Plugin = {
         let mut __plugin = __private::unregistered();
         __plugin = __plugin.gate(true);
         __plugin
     };
 };
-::core::compile_error! {
-    "tool `hello`: the argument `name` has no doc comment\nhelp: say in `/// …` above it what the model is to give"
-}
 ::core::compile_error! {
     "tool `hello`: it has no description\nhelp: say in `/// …` above it what it does and when to use it; a model chooses by that"
 }

@@ -20,26 +20,47 @@ async fn weather(
 #[allow(non_upper_case_globals, non_snake_case, unused_mut, deprecated)]
 const _: () = {
     use ::registry_core::__private;
-    const __of_city: __private::Parameter<String> = __private::parameter::<
-        String,
-    >("city", "City name, e.g. \"Oslo\".");
-    const __of_days: __private::Parameter<u8> = __private::parameter::<
-        u8,
-    >("days", "Days ahead.")
-        .default(|| 3)
+    use __private::Otherwise as _;
+    const __of_ctx: __private::Parameter<<ToolContext as __private::Lend>::Held> = <<ToolContext as __private::Lend>::Held as __private::FromCall<
+        _,
+    >>::PARAMETER
+        .named(
+            "ctx",
+            "",
+            __private::Type::<<ToolContext as __private::Lend>::Held>::ABSENT,
+        );
+    const _: () = __of_ctx
+        .unless_provided(
+            "tool `weather`: the argument `ctx` has no doc comment\nhelp: say in `/// …` above it what the model is to give",
+        );
+    const __of_city: __private::Parameter<String> = <String as __private::FromCall<
+        _,
+    >>::PARAMETER
+        .named("city", "City name, e.g. \"Oslo\".", __private::Type::<String>::ABSENT);
+    const __of_days: __private::Parameter<u8> = <u8 as __private::FromCall<_>>::PARAMETER
+        .named("days", "Days ahead.", __private::Type::<u8>::ABSENT)
+        .default(|| __private::Type::<u8>::of(3), <u8 as __private::Shown>::SHOW)
         .bounds(|| ::std::vec::Vec::from([
-            __private::range::<
-                u8,
-            >(::core::option::Option::Some(1), ::core::option::Option::Some(14), false),
+            <u8 as __private::Number>::range(
+                ::core::option::Option::Some(1),
+                ::core::option::Option::Some(14),
+                false,
+            ),
         ]));
-    const __of_style: __private::Parameter<::core::option::Option<Style>> = __private::optional::<
+    const __of_style: __private::Parameter<Option<Style>> = <Option<
         Style,
-    >("style", "How it is written.");
-    const __of_key: __private::Parameter<::std::string::String> = __private::parameter::<
-        ::std::string::String,
-    >("key", "The key of the service.")
+    > as __private::FromCall<_>>::PARAMETER
+        .named("style", "How it is written.", __private::Type::<Option<Style>>::ABSENT);
+    const __of_key: __private::Parameter<<str as __private::Lend>::Held> = <<str as __private::Lend>::Held as __private::FromCall<
+        _,
+    >>::PARAMETER
+        .named(
+            "key",
+            "The key of the service.",
+            __private::Type::<<str as __private::Lend>::Held>::ABSENT,
+        )
         .bounds(|| ::std::vec::Vec::from([__private::Bound::Secret]));
-    const __RETURNS: __private::Returns<Forecast> = __private::returns::<Forecast>();
+    const __RETURNS: __private::Returns<Forecast> = __private::returns::<Forecast, _>();
     const __FAILS: __private::Fails<ToolError> = __private::fails::<ToolError>();
     fn __run<'__a>(
         __context: &'__a __private::ToolContext,
@@ -48,16 +69,20 @@ const _: () = {
         '__a,
         ::core::result::Result<__private::ToolResult, __private::ToolError>,
     > {
-        ::std::boxed::Box::pin(async move {
-            let (__value_city, (__value_days, (__value_style, (__value_key, ())))) = __private::take(
-                (&__of_city, (&__of_days, (&__of_style, (&__of_key, ())))),
+        __private::boxed(async move {
+            let (
+                __value_ctx,
+                (__value_city, (__value_days, (__value_style, (__value_key, ())))),
+            ) = __private::take(
+                (&__of_ctx, (&__of_city, (&__of_days, (&__of_style, (&__of_key, ()))))),
+                __context,
                 __given,
             )?;
             __RETURNS
                 .give_or(
                     &__FAILS,
                     weather(
-                            __context,
+                            &__value_ctx,
                             __value_city,
                             __value_days,
                             __value_style,
@@ -67,14 +92,20 @@ const _: () = {
                 )
         })
     }
+    const __PARAMETERS: &[&dyn __private::Describe] = &[
+        &__of_ctx,
+        &__of_city,
+        &__of_days,
+        &__of_style,
+        &__of_key,
+    ];
     const __PLUGIN: __private::Plugin = {
         let mut __plugin = __private::Plugin::new(
             "weather",
             "Current weather for a city.",
-            || __private::of_parameters(
-                &[&__of_city, &__of_days, &__of_style, &__of_key],
-            ),
+            || __private::schema_of(__PARAMETERS),
             || __RETURNS.schema(),
+            |__context| __private::missing(__PARAMETERS, __context),
             __run,
             __private::Place {
                 module_path: ::core::module_path!(),

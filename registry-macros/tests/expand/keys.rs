@@ -13,6 +13,8 @@
     gate,
     effect = Effect::Destructive,
     idempotent = true,
+    reads = private | untrusted,
+    sends = outside,
     deferred,
     text_tag = "FORGET",
     enabled = |ctx| ctx.caller().level > Permission::Admin,
@@ -20,3 +22,13 @@
     crate = core_of_tools,
 )]
 async fn forget() {}
+
+/// Says hello.
+#[tool(example = "Greet Ada twice." => {"name": "Ada", "times": 2}, example = "Greet." => {})]
+async fn hello(
+    /// To whom.
+    name: Option<&str>,
+    /// How often.
+    #[arg(default = 1)]
+    times: u8,
+) -> String {}

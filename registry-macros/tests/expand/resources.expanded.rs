@@ -9,35 +9,61 @@ pub async fn look_up(
 #[allow(non_upper_case_globals, non_snake_case, unused_mut, deprecated)]
 const _: () = {
     use ::registry_core::__private;
-    const __of_resource_0: __private::Need<HttpClient> = __private::need::<HttpClient>();
-    const __of_resource_1: __private::Need<Index> = __private::need::<Index>();
-    const __of_resource_2: __private::Need<Cache> = __private::need::<Cache>();
-    const __RETURNS: __private::Returns<()> = __private::returns::<()>();
+    use __private::Otherwise as _;
+    const __of_http: __private::Parameter<Resource<HttpClient>> = <Resource<
+        HttpClient,
+    > as __private::FromCall<_>>::PARAMETER
+        .named("http", "", __private::Type::<Resource<HttpClient>>::ABSENT);
+    const _: () = __of_http
+        .unless_provided(
+            "tool `look_up`: the argument `http` has no doc comment\nhelp: say in `/// …` above it what the model is to give",
+        );
+    const __of_index: __private::Parameter<Resource<Index>> = <Resource<
+        Index,
+    > as __private::FromCall<_>>::PARAMETER
+        .named("index", "", __private::Type::<Resource<Index>>::ABSENT);
+    const _: () = __of_index
+        .unless_provided(
+            "tool `look_up`: the argument `index` has no doc comment\nhelp: say in `/// …` above it what the model is to give",
+        );
+    const __of_cache: __private::Parameter<Option<Resource<Cache>>> = <Option<
+        Resource<Cache>,
+    > as __private::FromCall<_>>::PARAMETER
+        .named("cache", "", __private::Type::<Option<Resource<Cache>>>::ABSENT);
+    const _: () = __of_cache
+        .unless_provided(
+            "tool `look_up`: the argument `cache` has no doc comment\nhelp: say in `/// …` above it what the model is to give",
+        );
+    const __RETURNS: __private::Returns<()> = __private::returns::<(), _>();
     fn __run<'__a>(
         __context: &'__a __private::ToolContext,
-        _: __private::Map<::std::string::String, __private::Value>,
+        __given: __private::Map<::std::string::String, __private::Value>,
     ) -> __private::BoxFuture<
         '__a,
         ::core::result::Result<__private::ToolResult, __private::ToolError>,
     > {
-        ::std::boxed::Box::pin(async move {
+        __private::boxed(async move {
+            let (__value_http, (__value_index, (__value_cache, ()))) = __private::take(
+                (&__of_http, (&__of_index, (&__of_cache, ()))),
+                __context,
+                __given,
+            )?;
             __RETURNS
-                .give_or_fail(
-                    look_up(
-                            __of_resource_0.take(__context)?,
-                            __of_resource_1.take(__context)?,
-                            __of_resource_2.find(__context),
-                        )
-                        .await,
-                )
+                .give_or_fail(look_up(__value_http, __value_index, __value_cache).await)
         })
     }
+    const __PARAMETERS: &[&dyn __private::Describe] = &[
+        &__of_http,
+        &__of_index,
+        &__of_cache,
+    ];
     const __PLUGIN: __private::Plugin = {
         let mut __plugin = __private::Plugin::new(
             "look_up",
             "Looks something up.",
-            || __private::of_parameters(&[]),
+            || __private::schema_of(__PARAMETERS),
             || __RETURNS.schema(),
+            |__context| __private::missing(__PARAMETERS, __context),
             __run,
             __private::Place {
                 module_path: ::core::module_path!(),
@@ -45,12 +71,6 @@ const _: () = {
                 line: ::core::line!(),
             },
         );
-        __plugin = __plugin
-            .missing(|__context| {
-                __of_resource_0
-                    .missing(__context)
-                    .or_else(|| __of_resource_1.missing(__context))
-            });
         __plugin
     };
     __private::inventory::submit!(__PLUGIN);

@@ -5,7 +5,7 @@ use toolrack_web::Line;
 
 /// A passage is closed at the next paragraph when it has so many characters: enough to answer a question, few enough that five of
 /// them fit a small model's context.
-const TARGET: usize = 1000;
+pub(crate) const TARGET: usize = 1000;
 /// No passage has more characters.
 const MAX: usize = 1600;
 

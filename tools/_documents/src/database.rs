@@ -47,6 +47,11 @@ pub(super) trait Database: Send + Sync + 'static {
 
     fn commit(transaction: Self::Transaction) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
+    /// Gives the disk back what removed documents took, where the database does not do that by itself.
+    fn give_back(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
     /// Runs a statement that somebody else wrote, over the view of documents.
     fn select(&self, sql: &str) -> impl Future<Output = Result<MetadataRows, ToolError>> + Send;
 
@@ -72,6 +77,8 @@ pub(super) struct Sql {
     pub(super) add_passages: &'static [&'static str],
     /// All documents; open at its conditions.
     pub(super) list: &'static str,
+    /// How many documents there are whose paths begin with $2, but for the one of the path $3, and how many bytes are kept of them.
+    pub(super) kept: &'static str,
     /// The inner query for passages with the words $2; open at its conditions.
     pub(super) matching: &'static str,
     /// A condition of an inner query: passages of some documents; open at their conditions.

@@ -23,8 +23,20 @@ pub trait DocumentIndex: Send + Sync + 'static {
     /// was known stays.
     fn refresh(&self) -> BoxFuture<'_, ()>;
 
-    /// Adds a document, whole or not at all. It takes the place of the one of the same path, unless that has the same hash.
-    fn add(&self, document: Document) -> Answer<'_, Added>;
+    /// Adds a document, whole or not at all. It takes the place of the one of the same path, unless that has the same hash. `None`, and
+    /// nothing is kept, where that would exceed the quota; however many are added at once, on however many servers.
+    fn add_within<'a>(&'a self, document: Document, quota: Option<&'a Quota>) -> Answer<'a, Option<Added>>;
+
+    /// Adds a document as [`add_within`](Self::add_within) does, without a quota.
+    fn add(&self, document: Document) -> Answer<'_, Added> {
+        Box::pin(async move {
+            let added = self.add_within(document, None).await?;
+            added.ok_or_else(|| ToolError::failed("a document without a quota was not added"))
+        })
+    }
+
+    /// Whether there is room for a document of that path, of which so many bytes are kept.
+    fn has_room<'a>(&'a self, quota: &'a Quota, path: &'a str, bytes: u64) -> Answer<'a, bool>;
 
     /// Whether the document of that path is there with that hash.
     fn has<'a>(&'a self, path: &'a str, hash: &'a str) -> Answer<'a, bool>;
@@ -125,6 +137,18 @@ pub enum Added {
     Updated,
     /// It was stored already.
     Unchanged,
+}
+
+/// How much may be kept in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quota {
+    /// The folder.
+    pub folder: String,
+    /// How many documents.
+    pub documents: u64,
+    /// How many bytes of them: their passages, the words and the vectors that these are found by, and their metadata; or the files, where
+    /// they are larger.
+    pub bytes: u64,
 }
 
 /// Which documents are meant; all where nothing is said.

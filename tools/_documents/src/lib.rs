@@ -57,9 +57,10 @@ use embedding::Embedding;
 pub use embedding::{EmbedError, Embedder, TextRole};
 pub use extraction::{Extracted, ExtractedName, ExtractedRelation, Extraction};
 pub use index::{
-    Added, Contents, DocumentFilter, DocumentIndex, METADATA_COLUMNS, MetadataRows, Passage, StoredDocument,
-    UnreadPassage,
+    Added, Contents, DocumentFilter, DocumentIndex, METADATA_COLUMNS, MetadataRows, Passage, Quota,
+    StoredDocument, UnreadPassage,
 };
+pub use postgres::{POSTGRES_SCHEMA, POSTGRES_VERSION_TABLE};
 pub use rank_fusion::reciprocal_rank_fusion;
 pub use toolrack_web::Line;
 

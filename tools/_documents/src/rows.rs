@@ -22,6 +22,8 @@ struct Row {
 pub(super) struct Rows {
     pub(super) json: String,
     pub(super) count: i64,
+    /// How many bytes are kept of the document, or what was sent of it where that is more.
+    pub(super) kept: i64,
     /// What is looked up as the title.
     pub(super) title_words: String,
 }
@@ -47,7 +49,13 @@ impl Rows {
             // The name of the file is looked for, too.
             let name = document.path.rsplit(['/', '\\']).next().unwrap_or(&document.path);
             let title_words = words(&format!("{} {name}", document.title));
-            Ok((document, Self { json, count, title_words }))
+            // The passages and the words that they are found by, each with those of the title.
+            let metadata: usize =
+                document.metadata.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();
+            let kept = rows.len().saturating_mul(title_words.len()) + json.len() + metadata;
+            let kept = i64::try_from(document.bytes.max(u64::try_from(kept).unwrap_or(u64::MAX)))
+                .unwrap_or(i64::MAX);
+            Ok((document, Self { json, count, kept, title_words }))
         });
         let cut: Result<_, serde_json::Error> = cut.await?;
         cut.map_err(|error| ToolError::failed(format!("a document cannot be kept: {error}")))

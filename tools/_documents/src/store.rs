@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Added, Contents, Document, DocumentFilter, DocumentIndex, Extracted, Graph, GraphQuery, MetadataRows,
-    Passage, StoredDocument, UnreadPassage,
+    Passage, Quota, StoredDocument, UnreadPassage,
     database::{Database, Statement},
     graph::walk,
     index::Answer,
@@ -28,22 +28,42 @@ impl<D: Database> DocumentIndex for D {
         self.look(false).boxed()
     }
 
-    fn add(&self, mut document: Document) -> Answer<'_, Added> {
+    fn add_within<'a>(
+        &'a self,
+        mut document: Document,
+        quota: Option<&'a Quota>,
+    ) -> Answer<'a, Option<Added>> {
         Box::pin(async move {
             if self.has(&document.path, &document.hash).await? {
-                return Ok(Added::Unchanged);
+                return Ok(Some(Added::Unchanged));
             }
             // Neither the words of SQLite nor any text of PostgreSQL has a place for it.
             for line in document.lines.iter_mut().filter(|line| line.text.contains('\0')) {
                 line.text = line.text.replace('\0', " ");
             }
             let (document, rows) = Rows::of(document, D::words).await?;
-            let added =
-                in_transaction(self, async |transaction| replace(self, transaction, &document, &rows).await);
+            let added = in_transaction(self, async |transaction| {
+                if let Some(quota) = quota {
+                    let kept = D::write(transaction, kept(self, quota, &document.path)).await?;
+                    if !fits(quota, kept, u64::try_from(rows.kept).unwrap_or_default()) {
+                        return Ok(None);
+                    }
+                }
+                replace(self, transaction, &document, &rows).await.map(Some)
+            });
             let added = added.await?;
-            self.update(|contents| contents.documents = true);
+            if added == Some(Added::Updated) {
+                self.give_back().await;
+            }
+            if added.is_some() {
+                self.update(|contents| contents.documents = true);
+            }
             Ok(added)
         })
+    }
+
+    fn has_room<'a>(&'a self, quota: &'a Quota, path: &'a str, bytes: u64) -> Answer<'a, bool> {
+        Box::pin(async move { Ok(fits(quota, self.rows(kept(self, quota, path)).await?, bytes)) })
     }
 
     fn has<'a>(&'a self, path: &'a str, hash: &'a str) -> Answer<'a, bool> {
@@ -63,6 +83,9 @@ impl<D: Database> DocumentIndex for D {
             });
             let mut removed: Vec<String> = removed.await?.into_iter().map(|(path,)| path).collect();
             removed.sort();
+            if !removed.is_empty() {
+                self.give_back().await;
+            }
             self.look(true).await;
             Ok(removed)
         })
@@ -223,6 +246,18 @@ async fn best<D: Database>(
     database.rows(found).await
 }
 
+/// What is kept in the folder of a quota beside the document of that path.
+fn kept<D: Database>(database: &D, quota: &Quota, path: &str) -> Statement {
+    Statement::new(database, D::SQL.kept).given(&*folder(&quota.folder)).given(path)
+}
+
+/// Whether there is room for one more document, of so many bytes.
+fn fits(quota: &Quota, kept: Vec<(i64, i64)>, bytes: u64) -> bool {
+    let (documents, others) = kept.into_iter().next().unwrap_or_default();
+    let size = |number: i64| u64::try_from(number).unwrap_or_default();
+    size(documents) < quota.documents && size(others).saturating_add(bytes) <= quota.bytes
+}
+
 async fn replace<D: Database>(
     database: &D,
     transaction: &mut D::Transaction,
@@ -249,7 +284,8 @@ async fn replace<D: Database>(
         .given(document.modified.map(seconds))
         .given(&*seconds(Timestamp::now()))
         .given(&*document.hash)
-        .given(&*Value::Object(document.metadata.clone()).to_string());
+        .given(&*Value::Object(document.metadata.clone()).to_string())
+        .given(rows.kept);
     for (id,) in D::write::<(i64,)>(transaction, add).await? {
         for sql in D::SQL.add_passages {
             let add = Statement::new(database, *sql).given(id).given(&*rows.json).given(&*rows.title_words);

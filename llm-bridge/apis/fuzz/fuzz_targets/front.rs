@@ -37,7 +37,7 @@ fn events(text: &str) -> Vec<TurnEvent> {
             arguments: text.into(),
             dialect,
         }),
-        TurnEvent::Message { id: id.clone(), text: text.into() },
+        TurnEvent::Message { id: id.clone(), text: text.into(), part: None },
         TurnEvent::CallBegun { id: id.clone(), name, input: Default::default(), passing: Passing::none() },
         TurnEvent::CallDelta { id, arguments: text.into() },
         TurnEvent::Notice(text.into()),

@@ -207,6 +207,8 @@ impl Encode for StreamEncoder {
         }
         match event {
             TurnEvent::Model(name) => self.model = name,
+            // The API takes no empty block.
+            TurnEvent::Message { text, .. } if text.is_empty() => {}
             TurnEvent::Text(text) | TurnEvent::Message { text, .. } => {
                 self.write(Open::Text, &Delta::Text { text: &text }, out);
             }
@@ -337,6 +339,7 @@ impl Encode for WholeEncoder {
         self.details.extend(event.details_of_whole());
         match event {
             TurnEvent::Model(name) => self.model = name,
+            TurnEvent::Message { text, .. } if text.is_empty() => {}
             TurnEvent::Text(text) | TurnEvent::Message { text, .. } => self.text(text),
             TurnEvent::Reasoning { text, seal } if self.shows_thinking => self.reasoning(text, seal),
             TurnEvent::Reasoning { .. } | TurnEvent::Tool(_) | TurnEvent::Notice(_) => {}

@@ -156,6 +156,7 @@ impl Encode for AnswerEncoder {
         self.details.extend(if is_whole { event.details_of_whole() } else { event.details() });
         match event {
             TurnEvent::Model(name) => self.model = name,
+            TurnEvent::Message { text, .. } if text.is_empty() => {}
             TurnEvent::Text(text) | TurnEvent::Message { text, .. } => self.add(AnswerPart::Text(text)),
             TurnEvent::Reasoning { text, seal } if self.shows_thoughts => {
                 let own = seal.filter(|seal| seal.api == API && seal.kind == SealKind::Signature);

@@ -41,8 +41,12 @@ fn write(parts: &Parts<'_>) -> Value {
 /// Without `destructiveHint` a tool that writes counts as destructive. `idempotentHint` has no meaning for a tool that only
 /// reads.
 fn annotations(hints: Hints) -> Value {
+    let open_world = hints.open_world;
     if hints.read_only {
-        return json!({ "readOnlyHint": true });
+        return json!({ "readOnlyHint": true, "openWorldHint": open_world });
     }
-    json!({ "readOnlyHint": false, "destructiveHint": hints.destructive, "idempotentHint": hints.idempotent })
+    json!({
+        "readOnlyHint": false, "destructiveHint": hints.destructive, "idempotentHint": hints.idempotent,
+        "openWorldHint": open_world,
+    })
 }

@@ -153,8 +153,10 @@ impl Serialize for Options<'_> {
         ) -> Result<(), M::Error> {
             value.map_or(Ok(()), |value| map.serialize_entry(name, &value))
         }
-        let others: serde_json::Map<String, Value> =
+        let mut others: serde_json::Map<String, Value> =
             self.others.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default();
+        // Nothing is what Ollama has by default.
+        others.retain(|name, value| name != "num_ctx" || !value.is_null());
         let own = self.num_ctx.filter(|_| !others.contains_key("num_ctx"));
         let sampling = self.sampling;
         let mut map = serializer.serialize_map(None)?;

@@ -342,6 +342,7 @@ impl Encode for ResponseEncoder {
         self.begin(out);
         match event {
             TurnEvent::Model(_) | TurnEvent::Passing(_) => {}
+            TurnEvent::Message { text, .. } if text.is_empty() => {}
             TurnEvent::Text(text) | TurnEvent::Message { text, .. } => {
                 self.write_text(TextKind::Message, &text, out);
             }

@@ -61,6 +61,8 @@ impl ResponsesFront {
             input: is_kept.then(|| resolved.unwrap_or_else(|| RawJson::from(input.source()))),
             missing_items: missing,
             earlier: Vec::new(),
+            answers: Vec::new(),
+            found: Vec::new(),
         };
         let instructions = instructions.map(|text| Message::text(Role::System, text));
         let messages = instructions.into_iter().chain(messages).collect();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::input::read_input;
-use crate::{Message, RawJson, json::Field};
+use crate::{EarlierAnswer, Message, RawJson, SeenAnswer, json::Field};
 
 const RESPONSE: &str = "resp";
 /// How many characters of its response's id an item's id repeats.
@@ -44,28 +44,54 @@ pub struct Addition<'a> {
     pub input: &'a RawJson,
     /// What the answer has added, with the calls of the server's tools.
     pub answer: &'a [Message],
+    /// The deferred tools that the conversation has found so far.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub found: &'a [String],
+    /// What the client has seen, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<&'a SeenAnswer>,
 }
 
-/// The messages of an [`Addition`], from its JSON.
+/// What an [`Addition`] has added.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Added {
+    /// The messages of the input and of the answer.
+    pub messages: Vec<Message>,
+    /// Which of them are the answer.
+    pub answer: EarlierAnswer,
+    /// The deferred tools that the conversation has found so far.
+    pub found: Vec<String>,
+}
+
+/// Reads an [`Addition`] from its JSON.
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn added_messages(addition: &str) -> Result<Vec<Message>, serde_json::Error> {
+pub fn read_addition(addition: &str) -> Result<Added, serde_json::Error> {
     #[derive(Deserialize)]
     struct Kept<'a> {
         #[serde(borrow)]
         input: &'a RawValue,
         answer: Vec<Message>,
+        #[serde(default)]
+        found: Vec<String>,
+        #[serde(default)]
+        seen: Option<SeenAnswer>,
     }
 
     if is_of_messages(addition) {
-        return serde_json::from_str(addition);
+        let messages: Vec<Message> = serde_json::from_str(addition)?;
+        // Nobody knows where the answer begins.
+        let answer = EarlierAnswer { messages: 0..messages.len(), seen: None };
+        return Ok(Added { messages, answer, found: Vec::new() });
     }
-    let Kept { input, answer } = serde_json::from_str(addition)?;
+    let Kept { input, answer, found, seen } = serde_json::from_str(addition)?;
     let input = read_input(&Field::of("input", input), &KeptItems::new());
     let mut messages = input.map_err(serde::de::Error::custom)?.messages;
+    let begin = messages.len();
     messages.extend(answer);
-    Ok(messages)
+    let answer = EarlierAnswer { messages: begin..messages.len(), seen };
+    Ok(Added { messages, answer, found })
 }
 
 /// Whether it was kept before inputs were: as an array of the messages alone.

@@ -14,7 +14,7 @@ mod namespace;
 pub(crate) mod tools;
 
 pub use front::ResponsesFront;
-pub use kept::{Addition, KeptItems, KeptResponse, added_messages, response_of_item};
+pub use kept::{Added, Addition, KeptItems, KeptResponse, read_addition, response_of_item};
 
 use crate::Provider;
 

@@ -671,7 +671,7 @@ fn b13_what_happens_to_a_tool_rides_on_chunks_with_an_empty_text() {
             FinishedTool { id: "c".into(), name: "f".into(), success, message, ..FinishedTool::default() };
         TurnEvent::Tool(ToolStatus::Finished(Box::new(tool)))
     };
-    let message = TurnEvent::Message { id: "c".into(), text: "Hi.".into() };
+    let message = TurnEvent::Message { id: "c".into(), text: "Hi.".into(), part: None };
     let notice = TurnEvent::Notice("n".into());
     let events = vec![finished(true, None), finished(false, Some("none")), message, notice];
     let chunks = chunks(&encoded(true, events.clone()));

@@ -227,14 +227,14 @@ fn s9_a_tool_without_parameters_declares_none_to_gemini() {
 fn b3_hints_are_annotations_of_mcp() {
     let schema = json!({"type": "object"});
     let hints = |read_only, destructive, idempotent| {
-        let hints = Some(Hints { read_only, destructive, idempotent });
+        let hints = Some(Hints { read_only, destructive, idempotent, open_world: destructive });
         let tool = Subject { hints, ..Subject::new("t", "", &schema) };
         Definer::new(Provider::Mcp).definition(tool).unwrap()["annotations"].clone()
     };
-    assert_eq!(hints(true, false, true), json!({"readOnlyHint": true}));
+    assert_eq!(hints(true, false, true), json!({"readOnlyHint": true, "openWorldHint": false}));
     assert_eq!(
         hints(false, true, false),
-        json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false})
+        json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true})
     );
     let unknown = Definer::new(Provider::Mcp).definition(Subject::new("t", "", &schema)).unwrap();
     assert_eq!(unknown.get("annotations"), None);

@@ -253,7 +253,7 @@ fn b13_ollama_a_stream_has_these_lines() {
         TurnEvent::Reasoning { text: "hm".into(), seal: None },
         started,
         TurnEvent::Tool(ToolStatus::Finished(Box::new(tool))),
-        TurnEvent::Message { id: "s".into(), text: "Found.".into() },
+        TurnEvent::Message { id: "s".into(), text: "Found.".into(), part: None },
         TurnEvent::Notice("slow".into()),
         TurnEvent::Passing(logprobs),
         text("a"),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use proptest::{option, prelude::*};
 use serde_json::{Value, json};
 use toolrack_apis::{
-    BadRequest, Call, CallInput, ClientCall, ClientTool, Content, Conversation, Decoded, Effort, Encode,
-    Failure, FailureKind, FinishReason, FinishedTool, Front, Media, MediaKind, MediaSource, Message, Part,
-    Passing, Provider, RawJson, Reasoning, Request, ResponseFormat, Role, Sampling, Seal, SealKind, Thinking,
-    ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire,
+    BadRequest, Call, CallInput, ClientCall, ClientTool, Content, Conversation, Decoded, EarlierAnswer,
+    Effort, Encode, Failure, FailureKind, FinishReason, FinishedTool, Front, Media, MediaKind, MediaSource,
+    Message, Part, Passing, Provider, RawJson, Reasoning, Request, ResponseFormat, Role, Sampling, Seal,
+    SealKind, SeenAnswer, Thinking, ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire,
     openai::OpenAiWire,
-    responses::{Addition, KeptItems, KeptResponse, ResponsesFront, added_messages, response_of_item},
+    responses::{Addition, KeptItems, KeptResponse, ResponsesFront, read_addition, response_of_item},
 };
 
 use crate::strategies::{name, passing, sampling, text};
@@ -475,7 +475,7 @@ pub(crate) fn mixed_turn() -> Vec<TurnEvent> {
         said("b"),
         started("s"),
         finished("s", true),
-        TurnEvent::Message { id: "s".into(), text: "Found.".into() },
+        TurnEvent::Message { id: "s".into(), text: "Found.".into(), part: None },
         TurnEvent::Notice("slow".into()),
         begun("c1", CallInput::Json),
         delta("c1", "{\"a\":"),
@@ -759,10 +759,15 @@ fn b13_responses_what_is_kept_is_read_again() {
         {"type": "function_call_output", "call_id": "c1", "output": "one"},
     ]);
     let request = decoded(&json!({ "input": input }));
-    let answer = [Message::text(Role::Assistant, "c")];
-    let addition = Addition { input: request.conversation.input.as_ref().unwrap(), answer: &answer };
+    let (answer, found) = ([Message::text(Role::Assistant, "c")], vec!["far.tides".to_owned()]);
+    let seen = SeenAnswer { conversation: "ab12".into(), read: vec!["cd34".into()] };
+    let sent = request.conversation.input.as_ref().unwrap();
+    let addition = Addition { input: sent, answer: &answer, found: &found, seen: Some(&seen) };
     let addition = serde_json::to_string(&addition).unwrap();
-    assert_eq!(added_messages(&addition).unwrap(), [&request.messages[..], &answer].concat());
+    let added = read_addition(&addition).unwrap();
+    let begin = request.messages.len();
+    assert_eq!(added.answer, EarlierAnswer { messages: begin..begin + 1, seen: Some(seen) });
+    assert_eq!((added.messages, added.found), ([&request.messages[..], &answer].concat(), found));
     let given = json!({"output": [{"id": "msg_y", "type": "message"}]}).to_string();
     let response =
         KeptResponse { id: "resp_0123456789abcdef0123456789abcdef", addition: &addition, given: &given };
@@ -784,10 +789,10 @@ fn b13_responses_what_is_kept_is_read_again() {
 
     // As earlier versions kept it.
     let messages = serde_json::to_string(&request.messages).unwrap();
-    assert_eq!(added_messages(&messages).unwrap(), request.messages);
+    assert_eq!(read_addition(&messages).unwrap().messages, request.messages);
     assert!(KeptResponse { addition: &messages, ..response }.input().unwrap().is_empty());
     for other in ["", "{}", "[1]", r#"{"input": 1, "answer": []}"#] {
-        assert!(added_messages(other).is_err(), "{other}");
+        assert!(read_addition(other).is_err(), "{other}");
     }
 }
 

@@ -213,6 +213,10 @@ impl Candidate {
             for form in row.forms {
                 match self.lead_of(form, row, rest(text, start.at), start.recipient.is_some()) {
                     Lead::Yes => return Ok(self.own(row, form, kind, start)),
+                    // A call without arguments, whose end a server has taken out as a special token.
+                    Lead::More if eof && start.recipient.is_some() && start.at == text.len() => {
+                        return Ok(self.own(row, form, kind, start));
+                    }
                     Lead::More if eof => end = text.len(),
                     Lead::More => return Err(Step::More),
                     Lead::No => {}
@@ -228,9 +232,14 @@ impl Candidate {
         let (row, _) = *self.opened.iter().find(wrapper).filter(|_| self.shared)?;
         let at = ahead(text, self.delimiter, &[])?;
         let inside = rest(text, at);
-        if super::json::lead(inside) == Lead::Yes {
-            let form = Form::Json(JsonStyle::PLAIN);
-            return Some(Ok(self.own(row, &form, DelimiterKind::Wrapper, Start { at, recipient: None })));
+        match super::json::lead(inside) {
+            Lead::Yes => {
+                let form = Form::Json(JsonStyle::PLAIN);
+                let start = Start { at, recipient: None };
+                return Some(Ok(self.own(row, &form, DelimiterKind::Wrapper, start)));
+            }
+            Lead::More if !eof => return Some(Err(Step::More)),
+            Lead::More | Lead::No => {}
         }
         let (delimiter, length) = match Delimiters::get().at(inside) {
             Found::Delimiter(delimiter, length) => (delimiter, length),

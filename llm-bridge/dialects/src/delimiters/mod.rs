@@ -56,6 +56,8 @@ pub(super) struct Delimiters {
     /// The bytes that may begin what only a line's start can hold.
     starts: ByteSet,
     thinking: Vec<(&'static str, &'static str)>,
+    /// Lines without a meaning at the beginning of an answer.
+    lines: Vec<(&'static str, &'static Dialect)>,
     /// What stands before a recipient, for each dialect that speaks in messages.
     headers: Vec<(&'static str, &'static Dialect)>,
 }
@@ -141,11 +143,8 @@ impl Delimiters {
         // The longest word is asked first.
         words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
         let lookout = |headers: bool| {
-            let rows = rows.iter().filter(|row| row.header.is_some() == headers);
-            let words = Words::new(rows.flat_map(|row| {
-                let words = row.delimiters.iter().filter(|delimiter| delimiter.kind == DelimiterKind::Word);
-                words.filter_map(|delimiter| Word::new(delimiter.text, row))
-            }));
+            let rows = rows.iter().copied().filter(|row| row.header.is_some() == headers);
+            let words = Words::new(rows.flat_map(Word::all));
             // What is in nearly every text comes first.
             let delimiters = sorted.iter().filter_map(|delimiter| delimiter.text.bytes().next());
             let needles =
@@ -154,10 +153,11 @@ impl Delimiters {
         };
         let (in_text, in_message) = (lookout(false), lookout(true));
         let headers: Vec<_> = rows.iter().filter_map(|row| Some((row.header?.address, *row))).collect();
+        let lines: Vec<_> = rows.iter().flat_map(|row| row.starts.iter().map(|line| (*line, *row))).collect();
         let bare = rows.into_iter().filter(|row| row.delimiters.is_empty()).collect();
-        let begins = words.iter().chain(&headers).filter_map(|(word, _)| word.bytes().next());
+        let begins = words.iter().chain(&headers).chain(&lines).filter_map(|(word, _)| word.bytes().next());
         let starts = begins.chain([b'`', b'~', b'{', b'[']).collect();
-        Self { sorted, ranges, bare, words, names, starts, thinking, headers, in_text, in_message }
+        Self { sorted, ranges, bare, words, names, starts, thinking, lines, headers, in_text, in_message }
     }
 
     /// The dialects that have no delimiter.
@@ -173,6 +173,11 @@ impl Delimiters {
     /// What stands after names that open calls where a line starts.
     pub(super) fn names(&self) -> &[(&'static str, &'static Dialect)] {
         &self.names
+    }
+
+    /// Lines without a meaning at the beginning of an answer.
+    pub(super) fn lines(&self) -> &[(&'static str, &'static Dialect)] {
+        &self.lines
     }
 
     /// The dialects that speak in messages, with what stands before a recipient.

@@ -23,16 +23,32 @@ pub(crate) struct Word {
 }
 
 impl Word {
-    pub(super) fn new(text: &'static str, row: &'static Dialect) -> Option<Self> {
-        let (stem, sign, kind) = match text.as_bytes() {
-            [stem @ .., sign] if row.header.is_some() => {
-                (text.get(..stem.len())?, *sign, DelimiterKind::Header)
-            }
-            // A tag has another one after it.
-            [.., b'>'] => (text, b'<', DelimiterKind::Wrapper),
-            _ => (text, b'[', DelimiterKind::Word),
-        };
+    fn new(text: &'static str, row: &'static Dialect) -> Option<Self> {
+        // A tag has another one after it.
+        if text.ends_with('>') {
+            Self::shown_by(text, b'<', row, DelimiterKind::Wrapper)
+        } else {
+            Self::shown_by(text, b'[', row, DelimiterKind::Word)
+        }
+    }
+
+    fn shown_by(stem: &'static str, sign: u8, row: &'static Dialect, kind: DelimiterKind) -> Option<Self> {
+        let text = stem;
         (1..=MAX_WORD).contains(&stem.len()).then_some(Self { text, row, kind, stem, sign })
+    }
+
+    /// What stands before the recipient of a message, in a header whose beginning is missing.
+    fn address(row: &'static Dialect) -> Option<Self> {
+        let text = row.header?.address;
+        let (stem, _) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let word = Self::shown_by(stem, *text.as_bytes().last()?, row, DelimiterKind::Header)?;
+        Some(Self { text, ..word })
+    }
+
+    /// The words of a dialect.
+    pub(super) fn all(row: &'static Dialect) -> impl Iterator<Item = Self> {
+        let words = row.delimiters.iter().filter(|delimiter| delimiter.kind == DelimiterKind::Word);
+        words.filter_map(move |delimiter| Self::new(delimiter.text, row)).chain(Self::address(row))
     }
 }
 
@@ -67,7 +83,7 @@ impl Words {
     }
 
     /// Where the words begin that the byte `sign` shows after this text.
-    pub(crate) fn before(&self, bytes: &[u8], sign: u8) -> impl Iterator<Item = (usize, &Word)> {
+    pub(crate) fn before(&self, bytes: &[u8], sign: u8) -> impl Iterator<Item = (usize, &Word)> + Clone {
         let ends = move |word: &&Word| word.sign == sign && bytes.ends_with(word.stem.as_bytes());
         self.all.iter().filter(ends).map(|word| (bytes.len() - word.stem.len(), word))
     }
@@ -101,8 +117,9 @@ mod tests {
     #[test]
     fn words_are_found_from_their_ends() {
         let (list, header) = (dialect("hermes").unwrap(), dialect("muse").unwrap());
-        let words = [("to=", header), ("tools", list), ("functools", list), ("‹call>", list)];
-        let words = Words::new(words.into_iter().filter_map(|(text, row)| Word::new(text, row)));
+        let words = ["tools", "functools", "‹call>"];
+        let words = words.into_iter().filter_map(|text| Word::new(text, list));
+        let words = Words::new(words.chain(Word::address(header)));
         let before = |text: &str, sign| {
             words.before(text.as_bytes(), sign).map(|(at, word)| (at, word.text)).collect::<Vec<_>>()
         };

@@ -23,13 +23,24 @@ use crate::{
     literal,
     named::{Arguments, NamedStyle, TagStyle},
     offered::OfferedTool,
-    table::{Dialect, Form},
+    table::{DelimiterKind, Dialect, Form},
 };
 
 /// What stands for a text or a name while a call is taken apart.
 const TEXT: &str = "placeholder";
 /// What stands for a number.
 const NUMBER: u64 = 918_273_645;
+
+/// Where a grammar begins to hold.
+#[derive(Debug, Clone, Copy)]
+enum Start<'o> {
+    /// At the beginning of an answer.
+    Answer,
+    /// With the opening of the first call.
+    Opening(&'o str),
+    /// Behind it.
+    AfterOpening(&'o str),
+}
 
 impl Dialect {
     /// A grammar in GBNF of an answer that is nothing but calls of these tools in this dialect: at least one, and at most `most`. Each
@@ -44,31 +55,75 @@ impl Dialect {
     /// servers take, or too long in the making: a tool may still be called without one, so whoever asks for it needs another way.
     /// Whatever the schemas are, it is made in seconds and has a few megabytes.
     pub fn grammar(&self, tools: &[OfferedTool], most: usize) -> Option<String> {
+        self.gbnf(tools, most, Start::Answer)
+    }
+
+    /// The text with which every call of this dialect begins, as it is written first: a model that writes it is calling a tool. `None`
+    /// where calls begin with nothing of their own, or with an ordinary word.
+    pub fn opening(&self) -> Option<String> {
+        let call = self.write(TEXT, &Map::new())?;
+        let kinds = [DelimiterKind::Wrapper, DelimiterKind::Call, DelimiterKind::Inner];
+        let delimiters = self.delimiters.iter().filter(|delimiter| kinds.contains(&delimiter.kind));
+        let opening = delimiters.map(|delimiter| delimiter.text).find(|text| call.starts_with(text));
+        let in_header = || self.header?.opening().filter(|opening| call.contains(opening.as_str()));
+        opening.map(str::to_owned).or_else(in_header)
+    }
+
+    /// As [`grammar`](Self::grammar), from the [opening](Self::opening) of the first call on: for servers that let a model write what it likes
+    /// until it has written that, as llama.cpp with `grammar_lazy`. `None` as there, and where the dialect has no opening.
+    pub fn grammar_from_opening(&self, tools: &[OfferedTool], most: usize) -> Option<String> {
+        self.gbnf(tools, most, Start::Opening(&self.opening()?))
+    }
+
+    /// As [`grammar_from_opening`](Self::grammar_from_opening) without the opening itself: for servers that match it apart, as the structural
+    /// tags of vLLM and SGLang do.
+    pub fn grammar_after_opening(&self, tools: &[OfferedTool], most: usize) -> Option<String> {
+        self.gbnf(tools, most, Start::AfterOpening(&self.opening()?))
+    }
+
+    fn gbnf(&self, tools: &[OfferedTool], most: usize, start: Start<'_>) -> Option<String> {
         let mut rules = Rules::default();
-        let root = self.answer(tools, most, &mut rules).ok()?;
+        let root = self.answer(tools, most, start, &mut rules).ok()?;
         Some(rules.to_gbnf(&root))
     }
 
-    fn answer(&self, tools: &[OfferedTool], most: usize, rules: &mut Rules) -> Written {
+    fn answer(&self, tools: &[OfferedTool], most: usize, start: Start<'_>, rules: &mut Rules) -> Written {
         let any = json!({"type": "object"});
-        let mut calls = Vec::with_capacity(tools.len());
+        let (mut first, mut calls) = (Vec::with_capacity(tools.len()), Vec::with_capacity(tools.len()));
         for tool in tools {
-            calls.push(Ok(self.one_call(&tool.name, tool.schema.as_deref().unwrap_or(&any), rules)?));
+            let [before, arguments, after] =
+                self.one_call(&tool.name, tool.schema.as_deref().unwrap_or(&any), rules)?;
+            if let Start::Opening(opening) | Start::AfterOpening(opening) = start
+                && let Expression::Text(before) = &before
+            {
+                let (_, rest) = before.split_once(opening).ok_or(Obstacle::NoValue)?;
+                let rest = Expression::text(rest);
+                first.push(Ok(rules.rule(Expression::sequence([rest, arguments.clone(), after.clone()]))?));
+            }
+            calls.push(Ok(rules.rule(Expression::sequence([before, arguments, after]))?));
         }
         let call = rules.one_of(calls)?;
         let more = rules.rule(Expression::sequence([Expression::text("\n"), call.clone()]))?;
         let more = more.repeated(0, most.clamp(1, MAX_TIMES) - 1);
-        // A template may have opened the model's thinking.
-        let ends =
-            self.thinking.iter().map(|(_, close)| Ok(Expression::text(format!("{close}\n\n")))).collect();
-        let end = match rules.one_of(ends) {
-            Err(Obstacle::NoValue) => Expression::nothing(),
-            end => end?.optional(),
+        let (begin, call) = match start {
+            Start::Answer => (self.end_of_thinking(rules)?, call),
+            Start::Opening(opening) => (Expression::text(opening), rules.one_of(first)?),
+            Start::AfterOpening(_) => (Expression::nothing(), rules.one_of(first)?),
         };
-        Ok(Expression::sequence([end, call, more]))
+        Ok(Expression::sequence([begin, call, more]))
     }
 
-    fn one_call(&self, name: &str, schema: &Value, rules: &mut Rules) -> Written {
+    /// A template may have opened the model's thinking.
+    fn end_of_thinking(&self, rules: &mut Rules) -> Written {
+        let ends = self.thinking.iter().map(|(_, close)| Ok(Expression::text(format!("{close}\n\n"))));
+        match rules.one_of(ends.collect()) {
+            Err(Obstacle::NoValue) => Ok(Expression::nothing()),
+            end => Ok(end?.optional()),
+        }
+    }
+
+    /// A call: what stands before its arguments, the arguments, what stands after them.
+    fn one_call(&self, name: &str, schema: &Value, rules: &mut Rules) -> Result<[Expression; 3], Obstacle> {
         let form = self.forms.first().ok_or(Obstacle::NoValue)?;
         let notation = match form {
             Form::Named(NamedStyle { arguments: Arguments::Literals(style), .. }) => {
@@ -81,9 +136,8 @@ impl Dialect {
         let objects = types.iter().filter(|typed| typed.kind == Kind::Object);
         let all = objects.map(|typed| self.arguments(form, typed, &mut values)).collect();
         let arguments = values.rules.one_of(all)?;
-        let around = self.around_arguments(name, form).ok_or(Obstacle::NoValue)?;
-        let [before, after] = around.map(Expression::Text);
-        rules.rule(Expression::sequence([before, arguments, after]))
+        let [before, after] = self.around_arguments(name, form).ok_or(Obstacle::NoValue)?;
+        Ok([Expression::Text(before), arguments, Expression::Text(after)])
     }
 
     /// What stands before the arguments of a call, and after them.

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use serde_json::Value;
-
 use super::{Expect, JsonBody};
 use crate::{
     body::{Cx, Ready, Step, Tail, ahead, cut, done_on_line, tail},
@@ -40,7 +38,8 @@ impl JsonBody {
             return false;
         }
         if self.bare {
-            let alone = self.alone && !self.array && cx.offered.is_named() && !requires(schema);
+            let alone =
+                self.alone && !self.array && cx.offered.is_named() && !cx.offered.requires(&call.name);
             if !(call.has_arguments || alone) || !cx.offered.contains(&call.name) {
                 return false;
             }
@@ -131,11 +130,17 @@ impl JsonBody {
         if next == Some(text.len()) && !eof {
             return Some(Step::More);
         }
+        // Without a delimiter more calls may stand on the line, and something between them: all of them are calls, or none is.
+        let separated = |to: usize| {
+            let between = cut(text, self.pos..to);
+            between.contains([',', ';']) && !between.contains('\n')
+        };
         if let Some(next) = next
             && text.as_bytes().get(next) == Some(&b'{')
-            && !self.bare
             && !self.array
+            && (!self.bare || separated(next))
         {
+            self.alone &= !self.bare;
             self.pos = next;
             self.expect = Expect::Start;
             return None;
@@ -234,9 +239,4 @@ impl JsonBody {
             }
         }
     }
-}
-
-/// Whether the tool has arguments that have to be there.
-fn requires(schema: Option<&Value>) -> bool {
-    schema.and_then(|schema| schema.get("required")?.as_array()).is_some_and(|names| !names.is_empty())
 }

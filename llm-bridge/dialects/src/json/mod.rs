@@ -11,7 +11,7 @@ mod write;
 pub use style::JsonStyle;
 
 use super::{
-    body::{Body, Cx, Lead, Ready, Step, Unfinished, cut, rest},
+    body::{Body, Cx, Lead, Ready, Step, Unfinished, ahead, cut, rest},
     envelope::{NESTED, SIDE},
     repair,
     table::Dialect,
@@ -292,10 +292,10 @@ pub(super) fn lead(text: &str) -> Lead {
     match text.bytes().next() {
         Some(b'{') => Lead::Yes,
         // A word in the list is a call of another family.
-        Some(b'[') => match rest(text, 1).trim_start().chars().next() {
-            Some(first) if first.is_alphabetic() || first == '_' => Lead::No,
-            Some(_) => Lead::Yes,
-            None => Lead::More,
+        Some(b'[') => match ahead(text, 1, &[]).map(|at| rest(text, at).chars().next()) {
+            Some(Some(first)) if first.is_alphabetic() || first == '_' => Lead::No,
+            Some(None) => Lead::More,
+            Some(Some(_)) | None => Lead::Yes,
         },
         Some(_) => Lead::No,
         None => Lead::More,

@@ -174,7 +174,7 @@ impl Literals {
     }
 
     /// Whether the quote that `rest` begins with ends the string. One that models forget to escape is recognized by what
-    /// no literal has after its end: a letter, or too many closing brackets.
+    /// nothing in Python has after a string: a letter, a sign that is no operator, or too many closing brackets.
     fn closes(&self, string: Text, rest: &str, eof: bool) -> Ends<()> {
         let quote = string.quote;
         if let Quote::Three(delimiter) = quote {
@@ -187,7 +187,7 @@ impl Literals {
             };
         }
         let after = cut(rest, 1..rest.len());
-        if after.starts_with(|next: char| next.is_alphanumeric() || matches!(next, '_' | '\\')) {
+        if after.starts_with(|next: char| next.is_alphanumeric() || "_\\{$~?;".contains(next)) {
             return Ends::No;
         }
         if string.inner {

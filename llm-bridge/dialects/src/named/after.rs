@@ -10,14 +10,20 @@ impl NamedBody {
     /// Passes over the delimiters that end the call; the arguments before them are whole.
     pub(super) fn end(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
         let fence: &[u8] = if matches!(self.style.arguments, Arguments::Json) { b"`" } else { b"" };
-        let next = ahead(text, self.pos, fence).unwrap_or(self.pos);
-        let behind = rest(text, next);
-        if let Some(end) = self.style.end.iter().find(|end| behind.starts_with(**end)) {
-            self.ended = true;
-            self.pos = next + end.len();
-            return None;
+        let object = self.around_object().filter(|_| self.closed).map(|(_, close)| *close);
+        let ends = || self.style.end.iter().copied().chain(object);
+        let mut open = false;
+        // A fence may stand around the arguments that is none of the dialect's own.
+        for stray in [&[], fence] {
+            let next = ahead(text, self.pos, stray).unwrap_or(self.pos);
+            let behind = rest(text, next);
+            if let Some(end) = ends().find(|end| behind.starts_with(end)) {
+                self.ended = true;
+                self.pos = next + end.len();
+                return None;
+            }
+            open |= is_any(behind, ends()) == Is::Open;
         }
-        let open = is_any(behind, self.style.end.iter().copied()) == Is::Open;
         if open && !eof {
             return Some(Step::More);
         }

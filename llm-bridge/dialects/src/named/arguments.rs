@@ -8,6 +8,7 @@ use crate::{
     envelope::members,
     json::JsonBody,
     literal::{Literals, Read},
+    table::DelimiterKind,
 };
 
 impl NamedBody {
@@ -18,6 +19,21 @@ impl NamedBody {
             return None;
         }
         self.skip_blank(text);
+        if self.unmarked {
+            // The delimiter that should stand before the name.
+            let wrapper =
+                self.row.delimiters.iter().find(|delimiter| delimiter.kind == DelimiterKind::Wrapper);
+            self.pos += wrapper
+                .filter(|open| self.rest(text).starts_with(open.text))
+                .map_or(0, |open| open.text.len());
+        }
+        if let Some((open, _)) = self.around_object() {
+            match is(self.rest(text), open) {
+                Is::Yes => self.pos += open.len(),
+                Is::Open if !eof => return Some(Step::More),
+                Is::Open | Is::No => {}
+            }
+        }
         let behind = self.rest(text);
         let tags = matches!(self.style.arguments, Arguments::Tags(_));
         let opens = behind.starts_with('{') || !tags && behind.starts_with('"');
@@ -62,13 +78,9 @@ impl NamedBody {
         if behind.is_empty() && !eof {
             return Some(Step::More);
         }
-        let plain = head::is_plain(&self.style.head);
-        let offered = || self.name.as_deref().is_some_and(|name| cx.offered.contains(name));
-        // The end of the text is the only end that such calls have.
-        let ended = || plain && (!self.nothing_but_name(text) || self.is_sure_name(text, cx));
         if tags {
             self.part = Part::Between;
-        } else if behind.is_empty() && offered() && ended() {
+        } else if behind.is_empty() && self.ends_with_text(text, cx) {
             // Nothing but the name of a tool.
             self.repaired = true;
             self.part = Part::End;
@@ -76,6 +88,16 @@ impl NamedBody {
             return Some(Step::Reject(self.pos));
         }
         None
+    }
+
+    /// Whether a call without arguments is whole where the text ends: a special token that ends it is often taken out.
+    fn ends_with_text(&self, text: &str, cx: &Cx<'_>) -> bool {
+        let Some(name) = self.name.as_deref() else { return false };
+        let alone = self.nothing_but_name(text) && !self.is_sure_name(text, cx);
+        // The end of the text is the only end that calls with a plain name have.
+        let plain =
+            head::is_plain(&self.style.head) && cx.offered.contains(name) && !cx.offered.requires(name);
+        (plain || cx.offered.takes_none(name)) && !alone
     }
 
     /// Whether an end stands after the delimiter that opens the arguments: the call has none.
@@ -86,7 +108,7 @@ impl NamedBody {
         }
         // A fence may stand around them.
         let Some(at) = ahead(text, self.pos, b"`") else { return Is::No };
-        let ends = self.style.end.iter().chain(self.row.close).copied().filter(|end| !end.starts_with('`'));
+        let ends = self.ends().chain(self.row.stops.iter().copied()).filter(|end| !end.starts_with('`'));
         let next = self.row.delimiters.iter().map(|delimiter| delimiter.text);
         match is_any(rest(text, at), ends.chain(next)) {
             Is::Open if eof => Is::No,

@@ -58,6 +58,16 @@ impl Head {
     }
 }
 
+/// The name without what may stand around it, where it is one of letters; else empty.
+pub(super) fn bare(head: &Head, name: &str) -> String {
+    match head {
+        Head::Between { before, id, .. } if !name.trim().contains(char::is_whitespace) => {
+            undressed(name.trim(), before, id)
+        }
+        _ => String::new(),
+    }
+}
+
 /// Whether a name stands there with nothing around it.
 pub(super) fn is_plain(head: &Head) -> bool {
     matches!(head, Head::Between { close, .. } if close.contains(&""))

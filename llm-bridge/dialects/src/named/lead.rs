@@ -49,6 +49,10 @@ pub(crate) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: boo
         },
         // Only the bracket after the name distinguishes two forms.
         Some(_) if literals => match head::name(&style.head, behind, false) {
+            // A call without arguments ends after its name.
+            Found::No(at) if single(behind.get(..at).unwrap_or_default()) => {
+                lead_is(is_any(rest(behind, at), style.end.iter().chain(row.close).copied()))
+            }
             Found::Name(found) if single(behind.get(..found.end).unwrap_or_default()) => Lead::Yes,
             Found::More if single(behind) => Lead::More,
             Found::Name(_) | Found::More | Found::No(_) => Lead::No,

@@ -15,12 +15,12 @@ pub use head::Head;
 use head::{Found, MAX_NAME};
 pub(super) use lead::lead;
 use lead::lead_is;
-use nested::Nested;
+use nested::{Balance, Nested};
 pub use tags::TagStyle;
 use value::Written;
 
 use super::{
-    body::{Body, Cx, Is, Ready, Step, Unfinished, cut, is, rest},
+    body::{Body, Cx, Is, Ready, Step, Unfinished, ahead, cut, is, is_any, rest},
     elements::End,
     json::JsonBody,
     literal::{LiteralStyle, Literals},
@@ -88,6 +88,12 @@ pub(super) struct NamedBody {
     cdata: bool,
     /// The value holds a tag of the argument's own name.
     own_tag: bool,
+    /// The value holds a tag whose name begins as that of its end.
+    longer_tag: bool,
+    /// Tags in the value with the name of its end.
+    own_tags: Balance,
+    /// Tags in the value with the name of the call's end.
+    call_tags: Balance,
     /// The last value, once it has ended.
     written: Option<Written>,
     /// The arguments as far as they are known, as JSON text.
@@ -166,6 +172,9 @@ impl NamedBody {
             nested: Nested::default(),
             cdata: false,
             own_tag: false,
+            longer_tag: false,
+            own_tags: Balance::default(),
+            call_tags: Balance::default(),
             written: None,
             arguments: String::new(),
             closed: false,
@@ -225,7 +234,7 @@ impl NamedBody {
         let named = match head::name(&self.style.head, rest(text, self.start), eof) {
             Found::Name(named) => named,
             Found::More => return Some(Step::More),
-            Found::No(at) => return Some(Step::Reject(self.start + at)),
+            Found::No(at) => return self.named_alone(text, self.start + at, eof, cx),
         };
         let (name, closed) = (named.name.into_owned(), named.tag.trim_end().ends_with('/'));
         self.pos = self.start + named.end;
@@ -236,6 +245,32 @@ impl NamedBody {
             self.part = Part::End;
         }
         step
+    }
+
+    /// At what ends the name of a tool where its arguments should begin: the end of a call that has none, or none.
+    fn named_alone(&mut self, text: &str, at: usize, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
+        let name = head::bare(&self.style.head, cut(text, self.start..at));
+        let ended = match ahead(text, at, &[]) {
+            Some(end) if cx.offered.contains(&name) => is_any(rest(text, end), self.ends()),
+            _ => Is::No,
+        };
+        match ended {
+            Is::Open if !eof => return Some(Step::More),
+            Is::Open | Is::No => return Some(Step::Reject(at)),
+            Is::Yes => {}
+        }
+        self.pos = at;
+        let step = self.begin(name, cx);
+        if step.is_none() {
+            self.repaired = true;
+            self.part = Part::End;
+        }
+        step
+    }
+
+    /// What ends a call, or all of them.
+    fn ends(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
+        self.style.end.iter().chain(self.row.close).copied()
     }
 
     fn begin(&mut self, name: String, cx: &mut Cx<'_>) -> Option<Step> {

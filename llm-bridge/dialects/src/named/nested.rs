@@ -4,7 +4,7 @@ use super::{
     NamedBody,
     stop::{Begins, Stop},
 };
-use crate::body::{Cx, Is, Tail, cut, is, tail};
+use crate::body::{Cx, Is, Tail, cut, is, rest, tail};
 
 /// The tags of the dialect that are open in a value.
 #[derive(Debug, Default)]
@@ -14,6 +14,8 @@ pub(super) struct Nested {
     calls: usize,
     /// The first place at which the value ends if it is taken that none is meant.
     first: Option<usize>,
+    /// Where a whole call ends, if nothing is open since.
+    whole: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +35,51 @@ pub(super) enum Tag {
     More,
 }
 
+/// Tags of one name in a value.
+#[derive(Debug, Default)]
+pub(super) struct Balance {
+    /// Up to here they are counted.
+    counted: usize,
+    /// How many more of them open than close.
+    open: isize,
+    /// Whether one opens otherwise than the calls of the dialect.
+    foreign: bool,
+}
+
+impl Balance {
+    /// None yet in a value that begins here.
+    pub(super) fn from(at: usize) -> Self {
+        Self { counted: at, open: 0, foreign: false }
+    }
+
+    /// How many more of the tags with the name of this `end` open than close, up to this place.
+    pub(super) fn open(&mut self, text: &str, to: usize, end: &str) -> isize {
+        self.count(text, to, end, "")
+    }
+
+    fn count(&mut self, text: &str, to: usize, end: &str, head: &str) -> isize {
+        let Some(name) = end.strip_prefix("</").and_then(|name| name.strip_suffix('>')) else { return -1 };
+        let area = cut(text, self.counted..to);
+        for (at, _) in area.match_indices(name) {
+            let before = cut(area, 0..at);
+            if before.ends_with("</") {
+                self.open -= 1;
+            } else if before.ends_with('<') && rest(area, at + name.len()).starts_with([' ', '=', '>']) {
+                self.open += 1;
+                self.foreign |= !head.is_empty() && !rest(area, at - 1).starts_with(head);
+            }
+        }
+        self.counted = to.max(self.counted);
+        self.open
+    }
+
+    /// Whether a call of another dialect is open up to this place, which ends as one of this dialect does but begins otherwise than with this
+    /// `head`.
+    pub(super) fn is_foreign(&mut self, text: &str, to: usize, end: &str, head: &str) -> bool {
+        self.count(text, to, end, head) > 0 && self.foreign
+    }
+}
+
 impl Nested {
     /// Up to where the value certainly goes.
     pub(super) fn first(&self) -> Option<usize> {
@@ -40,6 +87,7 @@ impl Nested {
     }
 
     fn push(&mut self, inner: Inner) {
+        self.whole = None;
         self.calls += usize::from(inner != Inner::Argument);
         self.open.push(inner);
     }
@@ -86,6 +134,7 @@ impl NamedBody {
                 (true, Tail::Closed(end)) => end,
                 _ => after,
             };
+            self.nested.whole = self.nested.open.is_empty().then_some(self.pos);
             return Tag::Passed;
         }
         match self.opening(text, eof, cx) {
@@ -98,9 +147,20 @@ impl NamedBody {
                 Tag::Passed
             }
             Err(()) if !eof => Tag::More,
-            _ if stop == Some(Stop::Next) && self.flatten(cx) => Tag::Passed,
+            _ if stop == Some(Stop::Next) && self.nested.whole.is_none() && self.flatten(cx) => Tag::Passed,
             _ => Tag::Plain(stop),
         }
+    }
+
+    /// Whether the value quotes whole calls and goes on after them: where the text ends, it is the value that is cut off.
+    pub(super) fn quotes_calls(&self, text: &str) -> bool {
+        let Some(mut behind) = self.nested.whole.map(|at| rest(text, at).trim_start()) else { return false };
+        let own = self.ends().chain(self.row.noise.iter().copied());
+        let ends = || own.clone().map(|end: &str| end).chain([self.value_end()]);
+        while let Some(after) = ends().find_map(|end| behind.strip_prefix(end)) {
+            behind = after.trim_start();
+        }
+        !behind.is_empty()
     }
 
     /// Goes back to where the value ends if nothing in it is meant as a tag; false if there is no such place. Later

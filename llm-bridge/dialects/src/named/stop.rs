@@ -66,7 +66,9 @@ impl NamedBody {
         let longest = |ends: &[&'static str]| {
             ends.iter().filter(|end| behind.starts_with(**end)).map(|end| end.len()).max()
         };
-        if let Some(length) = longest(self.style.end) {
+        if let Some(length) = longest(self.style.end)
+            && !self.ends_foreign_call(text, length, cx)
+        {
             let after = self.pos + length;
             let tail = tail(text, after, self.row.close, &[], eof);
             let next = self.next_call(text, after, eof, cx);
@@ -90,6 +92,12 @@ impl NamedBody {
         (more && !eof).then_some(Stop::More)
     }
 
+    /// Whether the end of a call at the position, of this length, is that of another dialect's call that is written in the value.
+    fn ends_foreign_call(&mut self, text: &str, length: usize, cx: &Cx<'_>) -> bool {
+        let (end, head) = (cut(text, self.pos..self.pos + length), self.style.head.open());
+        !*cx.flat && self.call_tags.is_foreign(text, self.pos, end, head)
+    }
+
     /// Whether this can be the second byte of a tag that means something in a value; most angle brackets are none.
     pub(super) fn begins_tag(&self, second: Option<u8>) -> bool {
         let Some(second) = second else { return true };
@@ -105,6 +113,7 @@ impl NamedBody {
     fn garbled_end(&mut self, text: &str, eof: bool, cx: &Cx<'_>) -> Option<Stop> {
         let behind = self.rest(text);
         let stem = self.value_end().strip_suffix('>').filter(|stem| stem.starts_with("</"))?;
+        let stem_length = stem.len();
         let named = behind.strip_prefix("</").and_then(|name| name.strip_prefix(self.key.as_str()));
         let length = if let Some(slip) = behind.strip_prefix(stem) {
             let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'=' | b'-');
@@ -124,10 +133,23 @@ impl NamedBody {
             return open.then_some(Stop::More);
         };
         match self.is_framed_by_tags(text, self.pos + length, eof, cx) {
+            Is::Yes if self.ends_longer_tag(text, stem_length, length) => None,
             Is::Yes => Some(Stop::Value(length)),
             Is::Open => Some(Stop::More),
             Is::No => None,
         }
+    }
+
+    /// Whether what begins as the value's end is that of a tag with a longer name that the value opens, as `</parameter>` is where the end is
+    /// `</param>`.
+    fn ends_longer_tag(&mut self, text: &str, stem: usize, length: usize) -> bool {
+        let tag = cut(text, self.pos..self.pos + length).trim_end_matches('>');
+        let is_longer = rest(tag, stem).starts_with(|first: char| first.is_ascii_alphabetic());
+        if is_longer && !self.longer_tag {
+            let name = tag.trim_start_matches("</");
+            self.longer_tag = cut(text, self.start..self.pos).contains(&format!("<{name}"));
+        }
+        is_longer && self.longer_tag
     }
 
     /// Whether another tag of the call stands here, or the text ends.
@@ -203,8 +225,13 @@ impl NamedBody {
     /// Whether a call begins here, with its wrapper or its own delimiter.
     pub(super) fn call_at(&self, text: &str, at: usize, eof: bool, cx: &Cx<'_>) -> Begins {
         let behind = rest(text, at);
-        let kinds = [DelimiterKind::Wrapper, DelimiterKind::Section];
-        let wrappers = self.row.delimiters.iter().filter(|delimiter| kinds.contains(&delimiter.kind));
+        let wraps = |kind| match kind {
+            DelimiterKind::Wrapper | DelimiterKind::Section => true,
+            // Where this call lacks the delimiter with which the next one begins.
+            DelimiterKind::Call => self.style.head.open().is_empty(),
+            _ => false,
+        };
+        let wrappers = self.row.delimiters.iter().filter(|delimiter| wraps(delimiter.kind));
         let wrappers = wrappers.map(|delimiter| delimiter.text);
         let length = wrappers.clone().filter(|text| behind.starts_with(text)).map(str::len).max();
         let open = is_any(behind, wrappers.filter(|text| !behind.starts_with(text))) == Is::Open;

@@ -2,8 +2,9 @@
 
 use memchr::memchr;
 
-use super::{Arguments, Head, MAX_NAME, NamedBody, NamedStyle, Nested, Part, head};
+use super::{Arguments, Balance, Head, MAX_NAME, NamedBody, NamedStyle, Nested, Part, head};
 use crate::{
+    ParseOptions,
     body::{Cx, Is, Step, Tail, ahead, cut, is, is_any, rest, tail},
     elements::End,
     typing::{Shape, Types, quoted},
@@ -30,6 +31,10 @@ pub struct TagStyle {
     kind: Option<&'static (&'static str, &'static str)>,
     /// A value may stand in a section of character data.
     cdata: bool,
+    /// A value of which nothing states the type is the JSON that it can be read as.
+    guessed: bool,
+    /// What may stand around a JSON object in the place of all tags.
+    object: Option<&'static (&'static str, &'static str)>,
 }
 
 /// How a tag states the type of its value.
@@ -55,6 +60,8 @@ impl TagStyle {
             types: TypeAttribute::None,
             kind: None,
             cdata: false,
+            guessed: false,
+            object: None,
         }
     }
 
@@ -79,6 +86,18 @@ impl TagStyle {
     /// The style with values that may stand in a section of character data: `<![CDATA[…]]>`.
     pub const fn cdata(mut self) -> Self {
         self.cdata = true;
+        self
+    }
+
+    /// The style with values that are JSON where they can be read so and nothing states their type.
+    pub const fn guessed(mut self) -> Self {
+        self.guessed = true;
+        self
+    }
+
+    /// The style with calls that may have one JSON object, between these delimiters, for all arguments.
+    pub const fn object(mut self, delimiters: &'static (&'static str, &'static str)) -> Self {
+        self.object = Some(delimiters);
         self
     }
 
@@ -141,6 +160,17 @@ impl NamedBody {
         self.style.tags()
     }
 
+    /// How values are read whose type nothing states, among the rest.
+    pub(super) fn parsing(&self, cx: &Cx<'_>) -> ParseOptions {
+        let guess_types = cx.parsing.guess_types || self.tags().is_some_and(|tags| tags.guessed);
+        ParseOptions { guess_types, ..cx.parsing }
+    }
+
+    /// The delimiters that may stand around an object with all arguments.
+    pub(super) fn around_object(&self) -> Option<&'static (&'static str, &'static str)> {
+        self.tags()?.object
+    }
+
     pub(super) fn between(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
         let Some(tags) = self.tags() else { return Some(Step::Reject(self.pos)) };
         self.skip_blank(text);
@@ -156,8 +186,14 @@ impl NamedBody {
             return None;
         }
         if end == Is::Yes {
-            let offered = || self.name.as_deref().is_some_and(|name| cx.offered.contains(name));
-            if self.params == 0 && !self.wrapped && head::is_plain(&self.style.head) && !offered() {
+            let offered =
+                |name: &str| cx.offered.contains(name) && !(self.unmarked && cx.offered.requires(name));
+            let offered = || self.name.as_deref().is_some_and(offered);
+            if self.params == 0
+                && (self.unmarked || !self.wrapped)
+                && head::is_plain(&self.style.head)
+                && !offered()
+            {
                 // A word between delimiters is a call only of a tool that is there: else they are just mentioned.
                 return Some(Step::Reject(self.pos));
             }
@@ -185,7 +221,7 @@ impl NamedBody {
             self.pos = close_end;
             return Some(Step::Done(close_end));
         }
-        if again == Is::Yes && self.value_ends_again() {
+        if again == Is::Yes && self.value_ends_again(text) {
             return None;
         }
         // A call without any argument has to be ended, and nothing may stand in it: else a tag is just mentioned.
@@ -209,9 +245,12 @@ impl NamedBody {
 
     /// At an end of a value outside values: one that is one too many, or the real one of the last value, which held
     /// an end and the text after it itself. False if that cannot be.
-    fn value_ends_again(&mut self) -> bool {
+    fn value_ends_again(&mut self, text: &str) -> bool {
         if self.stray.is_some() {
             return self.reopen() && self.stray.take().is_some();
+        }
+        if self.opens_own_tag(text) && self.reopen() {
+            return true;
         }
         self.pos += self.tags().map_or(0, |tags| tags.end.len());
         self.repaired = true;
@@ -267,7 +306,7 @@ impl NamedBody {
         let shape = Shape::of(schema, schema).property(&key);
         let kind = kind.filter(|_| shape.types().is_none()).map(|(kind, _)| Types::named(kind));
         let stated = kind.or_else(|| markup_types(named.tag, &shape));
-        self.types = stated.unwrap_or_else(|| cx.parsing.types(&shape));
+        self.types = stated.unwrap_or_else(|| self.parsing(cx).types(&shape));
         self.value_end = tags.elements.then(|| format!("{}{key}>", tags.end));
         self.cdata = cdata == Is::Yes;
         // Only what the schema says is text cannot be a tree.
@@ -286,6 +325,9 @@ impl NamedBody {
         self.taken = None;
         self.nested = Nested::default();
         self.own_tag = false;
+        self.longer_tag = false;
+        self.own_tags = Balance::from(at);
+        self.call_tags = Balance::from(at);
         self.part = Part::Value;
         None
     }

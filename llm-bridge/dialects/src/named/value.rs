@@ -32,7 +32,7 @@ impl NamedBody {
         loop {
             let Some(at) = memchr(first, self.rest(text).as_bytes()) else {
                 self.pos = text.len();
-                if eof && self.flatten(cx) {
+                if eof && !self.quotes_calls(text) && self.flatten(cx) {
                     continue;
                 }
                 break;
@@ -112,6 +112,12 @@ impl NamedBody {
         None
     }
 
+    /// Whether the value that has ended holds an opening tag of the name of its end, to which that end belongs.
+    pub(super) fn opens_own_tag(&mut self, text: &str) -> bool {
+        let end = self.tags().map_or("", |tags| tags.end);
+        self.own_tags.open(text, self.pos, end) >= 0
+    }
+
     /// Takes back the end of the last value: the text after it, and another end here, belong to it.
     pub(super) fn reopen(&mut self) -> bool {
         let Some(written) = self.written.take() else { return false };
@@ -168,6 +174,7 @@ impl NamedBody {
             // What the schema says is text holds elements.
             return false;
         }
+        let parsing = self.parsing(cx);
         if let Some(taken) = self.taken.take() {
             escape(cut(value, taken..stop.max(taken)), &mut self.arguments);
             self.arguments.push('"');
@@ -179,7 +186,7 @@ impl NamedBody {
                 tags.end,
                 root,
                 &self.key,
-                cx.parsing,
+                parsing,
                 &mut self.arguments,
             ) {
                 Some(repaired) => self.repaired |= repaired,

@@ -78,7 +78,8 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("apertus", &[Form::Json(JsonStyle::KEYED.in_array())])
         .delimiters(&[Delimiter::wrapper("<|tools_prefix|>")])
         .close(&["<|tools_suffix|>"])
-        .thinking(&[("<|inner_prefix|>", "<|inner_suffix|>")]),
+        .thinking(&[("<|inner_prefix|>", "<|inner_suffix|>")])
+        .stops(&["<|assistant_end|>"]),
     Dialect::new("gigachat3", OBJECT)
         .delimiters(&[
             Delimiter::wrapper("<|function_call|>"),
@@ -94,6 +95,7 @@ pub(super) const ROWS: &[Dialect] = &[
     .close(&["<|END_ACTION|>"])
     .on_lines()
     .thinking(&[("<|START_THINKING|>", "<|END_THINKING|>")])
+    .stops(&["<|END_OF_TURN_TOKEN|>"])
     .noise(&["<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"])
     .results("<|START_TOOL_RESULT|>[{content}]<|END_TOOL_RESULT|>"),
     Dialect::new(

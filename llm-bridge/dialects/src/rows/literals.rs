@@ -33,7 +33,8 @@ const PARENTHESES: Form = Form::Named(NamedStyle {
 });
 
 pub(super) const ROWS: &[Dialect] = &[
-    Dialect::new("pythonic", &[LIST]),
+    // Calls without the brackets count in a fence whose first line says that it holds calls, as Gemma 3 writes them.
+    Dialect::new("pythonic", &[LIST, PYTHON]),
     Dialect::new("llama4_pythonic", &[LIST])
         .delimiters(&[Delimiter::wrapper("<|python_start|>")])
         .close(&["<|python_end|>"]),
@@ -49,7 +50,7 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("gemma4", &[braces("call:", QUOTES), PARENTHESES, braces(":", QUOTES), braces("", QUOTES)])
         .delimiters(&[Delimiter::wrapper("<|tool_call>"), Delimiter::line("call:")])
         .noise(&["<turn|>", "<eos>"])
-        .stops(&["<end_of_turn>"])
+        .stops(&["<end_of_turn>", "<eos>"])
         .close(&["<tool_call|>"])
         .thinking(&[("<|channel>thought\n", "<channel|>")])
         .results("<|tool_response>response:{name}{value:<|\"|>{content}<|\"|>}<tool_response|>"),

@@ -45,7 +45,9 @@ const MUSE_HEADER: HeaderStyle = HeaderStyle {
 const MUSE: &[Form] = &[Form::Named(NamedStyle {
     head: Head::attribute("<atem:invoke ", "name", ">"),
     arguments: Arguments::Tags(
-        TagStyle::new(Head::attribute("<atem:parameter ", "name", ">"), "</atem:parameter>").verbatim(),
+        TagStyle::new(Head::attribute("<atem:parameter ", "name", ">"), "</atem:parameter>")
+            .verbatim()
+            .guessed(),
     ),
     end: &["</atem:invoke>"],
     list: false,
@@ -83,8 +85,6 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("muse", MUSE)
         .header(&MUSE_HEADER)
         .delimiters(&[
-            // Where it goes on after its thinking without the end of that.
-            Delimiter::word(" to="),
             Delimiter::header("<|start|>"),
             Delimiter::header("<|channel|>"),
             Delimiter::section("<atem:function_calls>"),

@@ -56,6 +56,7 @@ pub(super) const ROWS: &[Dialect] = &[
         .delimiters(&[Delimiter::wrapper("<seed:tool_call>")])
         .close(&["</seed:tool_call>"])
         .on_lines()
+        .stops(&["<seed:eos>"])
         .thinking(&[("<seed:think>", "</seed:think>")]),
     Dialect::new(
         "mimo",
@@ -74,7 +75,12 @@ pub(super) const ROWS: &[Dialect] = &[
             Form::Named(tags(Head::between("", PLAIN_NAME), PAIRS, &["</tool_call>"])),
         ],
     )
-    .delimiters(&[Delimiter::call("<tool_call>"), Delimiter::name("<arg_key>")])
+    .delimiters(&[
+        Delimiter::call("<tool_call>"),
+        Delimiter::name("<arg_key>"),
+        Delimiter::name("\n<arg_key>"),
+        Delimiter::name("</tool_call>"),
+    ])
     .thinking(THINK)
     .noise(&["<|role_end|>"])
     .stops(&["<|observation|>", "<|user|>"])
@@ -145,7 +151,8 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("minimax_m2", &[Form::Named(INVOKE)])
         .delimiters(&[Delimiter::wrapper("<minimax:tool_call>"), Delimiter::inner("<invoke name=")])
         .close(&["</minimax:tool_call>"])
-        .on_lines(),
+        .on_lines()
+        .stops(&["[e~["]),
     Dialect::new(
         "minimax_m3",
         &[Form::Named(tags(
@@ -191,7 +198,8 @@ pub(super) const ROWS: &[Dialect] = &[
             Head::attribute("<|open|>call ", "tool", "<|sep|>"),
             TagStyle::new(Head::attribute("<|open|>argument ", "key", "<|sep|>"), "<|close|>argument<|sep|>")
                 .verbatim()
-                .naming_type(),
+                .naming_type()
+                .object(&("<|open|>json type=\"object\"<|sep|>", "<|close|>json<|sep|>")),
             &["<|close|>call<|sep|>"],
         ))],
     )
@@ -208,16 +216,9 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new(
         "step3",
         &[
-            Form::Named(tags(
-                Head::attribute("<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke ", "name", ">"),
-                STEP_PARAMETER,
-                &["</steptml:invoke>", "<｜tool_call_end｜>"],
-            )),
-            Form::Named(tags(
-                Head::attribute("<steptml:invoke ", "name", ">"),
-                STEP_PARAMETER,
-                &["</steptml:invoke>", "<｜tool_call_end｜>"],
-            )),
+            step("<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke "),
+            step("<｜tool_call_begin｜><steptml:invoke "),
+            step("<steptml:invoke "),
         ],
     )
     .delimiters(&[
@@ -226,7 +227,8 @@ pub(super) const ROWS: &[Dialect] = &[
         Delimiter::inner("<steptml:invoke "),
     ])
     .close(&["<｜tool_calls_end｜>"])
-    .on_lines(),
+    .on_lines()
+    .stops(&["<|EOT|>"]),
     Dialect::new(
         "minicpm5",
         &[
@@ -246,5 +248,12 @@ pub(super) const ROWS: &[Dialect] = &[
     .delimiters(&[Delimiter::call("<function name="), Delimiter::call("<functionname=")]),
 ];
 
-const STEP_PARAMETER: TagStyle =
-    TagStyle::new(Head::attribute("<steptml:parameter ", "name", ">"), "</steptml:parameter>");
+/// Calls that begin so, as Step 3 writes them or forgets a part of it.
+const fn step(open: &'static str) -> Form {
+    let key = Head::attribute("<steptml:parameter ", "name", ">");
+    Form::Named(tags(
+        Head::attribute(open, "name", ">"),
+        TagStyle::new(key, "</steptml:parameter>"),
+        &["</steptml:invoke>", "<｜tool_call_end｜>"],
+    ))
+}

@@ -28,7 +28,11 @@ pub(super) const ROWS: &[Dialect] = &[
             Form::Json(JsonStyle::PLAIN.in_array()),
         ],
     )
-    .delimiters(&[Delimiter::wrapper("[TOOL_CALLS]"), Delimiter::name("[ARGS]{")])
+    .delimiters(&[
+        Delimiter::wrapper("[TOOL_CALLS]"),
+        Delimiter::name("[ARGS]{"),
+        Delimiter::name("[TOOL_CALLS]{"),
+    ])
     .close(&["[/TOOL_CALLS]"])
     .open_ended()
     .thinking(&[("[THINK]", "[/THINK]")])
@@ -86,7 +90,9 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("functionary_v31", &[json(Head::between("<function=", &[">"]), &["</function>"])])
         .delimiters(&[Delimiter::inner("<function=")]),
     Dialect::new("functionary_v32", &[json(Head::between("", &["\n"]), &[])])
-        .delimiters(&[Delimiter::line(">>>"), Delimiter::name("\n{")]),
+        .delimiters(&[Delimiter::line(">>>"), Delimiter::name("\n{")])
+        // Text for the user; the prompt ends within the delimiter.
+        .starts(&[">>>all\n", "all\n"]),
     Dialect::new(
         "plamo3",
         &[
@@ -112,5 +118,6 @@ pub(super) const ROWS: &[Dialect] = &[
 const PLAMO_ARGUMENTS: &[&str] = &[
     "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>",
     "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|>",
+    "<|plamo:end_tool_name:plamo|>",
 ];
 const PLAMO_END: &[&str] = &["<|plamo:end_tool_arguments:plamo|>", "<|plamo:end_tool_request:plamo|>"];

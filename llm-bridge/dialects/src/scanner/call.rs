@@ -26,8 +26,7 @@ impl Scanner {
     ) -> Went {
         let cap = text.floor_char_boundary(self.options.max_call_bytes);
         let over = cap < text.len();
-        // A header ends the thinking of the message before it; only what it is for is not known yet.
-        let ends = candidate.is_header() && self.thinking.is_some_and(|open| open & MESSAGE != 0);
+        let ends = self.ends_thinking(&candidate);
         let quoted = candidate.is_quoted() || self.offset < self.inside;
         let sure = !quoted && (ends || self.thinking.is_none()) && !self.place.code && !candidate.is_fence();
         let parsing = self.options.parsing;
@@ -64,6 +63,11 @@ impl Scanner {
                 self.found(ready, end, text, candidate.dialect(), sink)
             }
         }
+    }
+
+    /// A header ends the thinking of the message before it; only what it is for is not known yet.
+    fn ends_thinking(&self, candidate: &Candidate) -> bool {
+        candidate.is_header() && self.thinking.is_some_and(|open| open & MESSAGE != 0)
     }
 
     fn found(
@@ -124,6 +128,9 @@ impl Scanner {
         let dialect = candidate.dialect();
         let granted = self.charge(at, resume);
         if let Some(end) = kept {
+            if self.ends_thinking(&candidate) {
+                self.thinking = None;
+            }
             let went = self.found(ready, end, text, dialect, sink);
             self.abort(&mut candidate, cut(text, end..at), reason, sink);
             if let Some(ends) = self.drops(&candidate, reason) {

@@ -98,6 +98,19 @@ impl Scanner {
                 _ => {}
             }
         }
+        if self.offset + at == 0 && self.thinking.is_none() {
+            let lines = self.delimiters.lines().iter().filter(|(_, row)| wanted(row.name));
+            let lines = || lines.clone().map(|(line, _)| *line);
+            match lines().find(|line| rest.starts_with(line)) {
+                Some(line) if rest.len() > line.len() => {
+                    sink(Event::Frame(line));
+                    return Line::Called(at + line.len());
+                }
+                None if is_any(rest, lines()) != Is::Open => {}
+                _ if eof => {}
+                _ => return Line::Hold,
+            }
+        }
         if !calls {
             return Line::Other;
         }

@@ -28,7 +28,7 @@ impl Scanner {
     fn is_apart(&self, bytes: &[u8], at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before)).copied();
         let before = before.unwrap_or(self.place.last.byte());
-        self.in_message() || !(before.is_ascii_alphanumeric() || b"_.`\"'".contains(&before))
+        !(before.is_ascii_alphanumeric() || b"_.`\"'".contains(&before))
     }
 
     /// Begins a call with the word that the byte at `end` shows, if that stands at or after `from`: the place of it.
@@ -37,9 +37,10 @@ impl Scanner {
         let wanted = |name: &str| self.options.only.is_none_or(|only| only == name);
         let words = self.lookout().words.before(bytes.get(from..end)?, sign);
         let words = words.filter(|(at, word)| wanted(word.row.name) && self.is_apart(bytes, from + at));
-        let (at, word) = words.min_by_key(|(at, _)| *at).filter(|_| self.takes_words())?;
-        let candidate = Candidate::marked(vec![(word.row, word.kind)], word.text.len());
-        self.state = State::Call(Box::new(candidate.unproven(word.kind == DelimiterKind::Word)));
+        let (at, first) = words.clone().min_by_key(|(at, _)| *at).filter(|_| self.takes_words())?;
+        let same = words.filter(|(_, word)| word.text == first.text).map(|(_, word)| (word.row, word.kind));
+        let candidate = Candidate::marked(same.collect(), first.text.len());
+        self.state = State::Call(Box::new(candidate.unproven(first.kind == DelimiterKind::Word)));
         Some(from + at)
     }
 

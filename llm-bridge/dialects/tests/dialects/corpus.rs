@@ -12,8 +12,10 @@ use toolrack_dialects::{Offered, ScanOptions};
 
 use crate::common::{Dice, Seen, every, offered, rebuilt, same, scan};
 
+/// The cases that are known to fail, in the data of these tests: of those that are asserted, and of the others.
+pub const LISTS: [&str; 2] = ["corpus_exceptions.jsonl", "corpus_others.jsonl"];
 /// The most exceptions there may be where this project decides otherwise.
-const MAX_OURS: usize = 128;
+const MAX_OURS: usize = 117;
 /// The share of cases that may be listed as wrong, in percent.
 const MAX_WRONG: usize = 1;
 /// Columns of the score.
@@ -349,7 +351,7 @@ pub fn score(cases: &[Case], exceptions: &[Exception], observed: bool) -> Score 
         }
     }
     score.summary = format!("{right} of {count} right; exceptions: {ours} ours, {wrong} wrong");
-    if ours > MAX_OURS || wrong * 100 > count * MAX_WRONG {
+    if !observed && (ours > MAX_OURS || wrong * 100 > count * MAX_WRONG) {
         score
             .faults
             .push(format!("more exceptions than {MAX_OURS} ours and {MAX_WRONG} % wrong: {}", score.summary));
@@ -370,9 +372,14 @@ mod tests {
     #[test]
     fn b1_corpus() {
         let Some(folder) = shared("corpus/dialects") else { return };
-        let exceptions = read_exceptions(&data("corpus_exceptions.jsonl")).unwrap();
-        let score = score(&read_cases(&folder).unwrap(), &exceptions, false);
-        assert!(score.faults.is_empty(), "{}", score.print());
+        let cases = read_cases(&folder).unwrap();
+        for (list, observed) in LISTS.into_iter().zip([false, true]) {
+            let exceptions = read_exceptions(&data(list)).unwrap();
+            let score = score(&cases, &exceptions, observed);
+            assert!(score.faults.is_empty(), "{list}: {}", score.print());
+            let listed = |exception: &Exception| cases.iter().any(|case| case.id == exception.id);
+            assert!(exceptions.iter().all(listed), "{list} has cases that are not there");
+        }
     }
 
     #[test]

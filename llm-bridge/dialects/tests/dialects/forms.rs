@@ -175,7 +175,7 @@ fn d13_a_header_within_a_line_opens_the_call() {
     ] {
         let read = read(&text, &tools(), &ScanOptions::default());
         assert_eq!(
-            (read.calls.len(), read.reasoning.as_str(), read.content.as_str()),
+            (read.calls.len(), read.reasoning.trim_end(), read.content.as_str()),
             (1, "It is dark.", ""),
             "{text}"
         );
@@ -214,4 +214,98 @@ fn d15_a_word_within_a_line_opens_calls_to_offered_tools() {
     let call =
         &parse(r#"<tool_call>{"name": "lamp", "arguments": {}"#, tools(), ScanOptions::default()).calls[0];
     assert!(call.repaired && !call.closed);
+}
+
+#[test]
+fn b1_a_fence_of_calls_holds_them_as_python_writes_them() {
+    let fence = |lines: &str| format!("```tool_code\n{lines}\n```");
+    expect_all(&[fence("lamp(room=\"hall\")"), fence("[lamp(room='hall')]")], &lamp("hall"));
+    let both = json!([["lamp", {"room": "hall"}], ["clock", {}]]);
+    expect_all(&[fence("lamp(room=\"hall\")\nclock()")], &both);
+    let text = format!("I look.\n{}\n", fence("clock()"));
+    expect(&text, &tools(), &json!([["clock", {}]]), "I look.");
+    // Other code is shown, and so are calls where nothing says that they are some.
+    for text in [
+        fence("print(lamp(room=\"hall\"))"),
+        fence("lamp"),
+        fence("lamp(room=\"hall\").switch()"),
+        fence("lamp(room=\"hall\")\nprint(1)"),
+        fence("oven(room=\"hall\")"),
+        fence("lamp(room=\"hall\")").replace("tool_code", "python"),
+        fence("lamp(room=\"hall\")").replace("tool_code", ""),
+    ] {
+        expect(&text, &tools(), &json!([]), &text);
+    }
+}
+
+#[test]
+fn b1_white_space_around_a_name_is_not_of_the_name() {
+    let json = "{\"name\": \"lamp \", \"arguments\": {\"room\": \"hall\"}}";
+    let tags = "<function=lamp >\n<parameter=room>\nhall\n</parameter>\n</function>";
+    expect_all(
+        &[
+            json.to_owned(),
+            format!("<tool_call>{json}</tool_call>"),
+            format!("<tool_call>{tags}</tool_call>"),
+        ],
+        &lamp("hall"),
+    );
+}
+
+#[test]
+fn d8_arguments_without_a_value_are_empty() {
+    let clock = json!([["clock", {}]]);
+    for object in ["{\"name\": \"clock\", \"arguments\": }", "{\"name\": \"clock\", \"parameters\":}"] {
+        expect_all(&[object.to_owned(), format!("<tool_call>{object}</tool_call>")], &clock);
+    }
+    // Without a delimiter nothing that has to be there may be missing; and only arguments may be empty.
+    for text in [
+        "{\"name\": \"lamp\", \"arguments\": }",
+        "<tool_call>{\"name\": \"lamp\", \"arguments\": {\"room\": }}</tool_call>",
+        "<tool_call>{\"arguments\": {}, \"name\": }</tool_call>",
+    ] {
+        expect(text, &tools(), &json!([]), text);
+    }
+}
+
+#[test]
+fn b1_what_separates_calls_on_a_line_is_not_shown() {
+    let both = json!([["lamp", {"room": "hall"}], ["lamp", {"room": "attic"}]]);
+    let call =
+        |name: &str, room: &str| format!("{{\"name\": \"{name}\", \"arguments\": {{\"room\": \"{room}\"}}}}");
+    for between in ["; ", ", ", ";", " ; "] {
+        let text = call("lamp", "hall") + between + &call("lamp", "attic");
+        expect(&text, &tools(), &both, "");
+        // All that stands on the line is a call, or nothing is.
+        for other in
+            [format!("{text} is what I would send."), call("lamp", "hall") + between + &call("oven", "attic")]
+        {
+            expect(&other, &tools(), &json!([]), &other);
+        }
+    }
+}
+
+/// What documents calls of another dialect in a value is that value, though its tags end as those around it do.
+#[test]
+fn d2_calls_of_another_dialect_in_a_value_are_not_made() {
+    let offered = offering(json!({
+        "write": {"type": "object", "properties": {"text": {"type": "string"}}},
+        "sh": {"type": "object", "properties": {"c": {"type": "string"}}},
+    }));
+    let qwen = |c: &str| {
+        format!("<tool_call>\n<function=sh>\n<parameter=c>\n{c}\n</parameter>\n</function>\n</tool_call>")
+    };
+    let minicpm = |c: &str| format!("<function name=\"sh\"><param name=\"c\">{c}</param></function>");
+    let texts = [qwen("ls"), format!("So:\n{}\n{}\nDone.", qwen("ls"), qwen("rm -r x"))];
+    for text in texts {
+        let call = format!("<function name=\"write\"><param name=\"text\">{text}</param></function>");
+        expect(&call, &offered, &json!([["write", {"text": text}]]), "");
+        let two = format!("{call}\n{}", minicpm("pwd"));
+        expect(&two, &offered, &json!([["write", {"text": text}], ["sh", {"c": "pwd"}]]), "");
+    }
+    let text = format!("So:\n{}\n{}", minicpm("ls"), minicpm("rm -r x"));
+    let call = format!(
+        "<tool_call>\n<function=write>\n<parameter=text>\n{text}\n</parameter>\n</function>\n</tool_call>"
+    );
+    expect(&call, &offered, &json!([["write", {"text": text}]]), "");
 }

@@ -39,12 +39,7 @@ fn d16_a_call_without_a_delimiter_ends_its_line() {
     }
     let two = json!([["find", {"text": "tides"}], ["list", {}]]);
     for between in ["; ", ", ", "\n", " ", ""] {
-        expect(
-            &format!("{object}{between}{{\"name\": \"list\", \"arguments\": {{}}}}"),
-            &tools(),
-            &two,
-            between.trim(),
-        );
+        expect(&format!("{object}{between}{{\"name\": \"list\", \"arguments\": {{}}}}"), &tools(), &two, "");
     }
 }
 

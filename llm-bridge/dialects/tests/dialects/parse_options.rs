@@ -396,5 +396,4 @@ const PEERS: &[(&str, &str)] = &[
     ("sglang", "only_offered,only_closed,refuse_duplicates,guess_types"),
     ("smg", "only_offered,only_closed,trim_values,decode_entities,guess_types"),
     ("vllm", "drop_text_after_call,drop_unreadable,guess_types"),
-    ("vllm-rust", "guess_types"),
 ];

@@ -186,6 +186,45 @@ fn check_calls(seen: &[Seen], deltas: bool) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// In pieces the same is read as from the whole text, and nothing is lost.
+fn check_cuts(
+    text: &str,
+    offered: &Arc<Offered>,
+    options: &ScanOptions,
+    cuts: &[Vec<usize>],
+) -> Result<(), TestCaseError> {
+    let whole = scan(text, &[], offered, options);
+    prop_assert_eq!(rebuilt(&whole), text);
+    check_calls(&whole, options.deltas)?;
+    for cuts in cuts {
+        let pieces = scan(text, cuts, offered, options);
+        prop_assert_eq!(rebuilt(&pieces), text);
+        check_calls(&pieces, options.deltas)?;
+        // How the arguments are cut into deltas is the only thing that may differ.
+        let rest = |seen: &[Seen]| -> Vec<Seen> {
+            seen.iter().filter(|event| !matches!(event, Seen::Delta(..))).cloned().collect()
+        };
+        prop_assert_eq!(rest(&pieces), rest(&whole));
+    }
+    Ok(())
+}
+
+/// Texts that were read otherwise in pieces, or whose announced call was left open.
+#[test]
+fn b1_texts_that_random_ones_found() {
+    for (text, thinking, cap) in [
+        ("<｜DSML｜tool_calls>[\n{\"name\": \"f\", ", false, 8 << 20),
+        (
+            "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\":\"x\",\"n\":1}<|call|>",
+            true,
+            58,
+        ),
+    ] {
+        let options = ScanOptions { thinking, deltas: true, max_call_bytes: cap, ..ScanOptions::default() };
+        check_cuts(text, &tools(2), &options, &[crate::common::every(text, 1)]).unwrap();
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(3000), failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -194,22 +233,10 @@ proptest! {
         text in text(), kind in 0u8..4, thinking: bool, deltas: bool, seed: u64,
         cap in prop_oneof![5 => Just(8usize << 20), 1 => 10usize..60], reading in reading(),
     ) {
-        let offered = tools(kind);
         let options = ScanOptions { thinking, deltas, max_call_bytes: cap, parsing: reading, ..ScanOptions::default() };
-        let whole = scan(&text, &[], &offered, &options);
-        prop_assert_eq!(rebuilt(&whole), text.clone());
-        check_calls(&whole, deltas)?;
         let mut dice = Dice(seed | 1);
-        for cuts in [crate::common::every(&text, 1), dice.cuts(&text), dice.cuts(&text)] {
-            let pieces = scan(&text, &cuts, &offered, &options);
-            prop_assert_eq!(rebuilt(&pieces), text.clone());
-            check_calls(&pieces, deltas)?;
-            // How the arguments are cut into deltas is the only thing that may differ.
-            let rest = |seen: &[Seen]| -> Vec<Seen> {
-                seen.iter().filter(|event| !matches!(event, Seen::Delta(..))).cloned().collect()
-            };
-            prop_assert_eq!(rest(&pieces), rest(&whole));
-        }
+        let cuts = [crate::common::every(&text, 1), dice.cuts(&text), dice.cuts(&text)];
+        check_cuts(&text, &tools(kind), &options, &cuts)?;
     }
 
     #[test]

@@ -1,37 +1,52 @@
 //! The settings that serve a model best.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
-use super::calls::{Native, Text, Way, is_seldom};
-use crate::turn::{ChatSettings, ToolStyle, prompt::COMMON_DIALECT};
+use super::{
+    calls::{Native, Text, Way, is_seldom},
+    raw::Raw,
+};
+use crate::turn::{ChatSettings, ModelRoute, ToolStyle, prompt::COMMON_DIALECT};
 
 /// The table of the configuration file.
 const MODELS: &str = "models";
 
 /// Settings of one model. What is `None` stays as it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Best {
     pub(super) tool_style: Option<ToolStyle>,
     pub(super) dialect: Option<&'static str>,
+    pub(super) route: Option<ModelRoute>,
+    pub(super) template: Option<PathBuf>,
 }
 
 impl Best {
-    /// The settings for the best way to have a model call, beside those that are in force; none where it is right too seldom to
-    /// tell.
+    /// The settings for the best way to have a model call, which is right so often, beside those that are in force; none where it is
+    /// right too seldom to tell.
     pub(super) fn of(
-        way: Option<Way>,
+        best: Option<(Way, u32)>,
         native: &Native,
         text: &Text,
+        raw: &Raw,
         chat: &ChatSettings,
         model: &str,
     ) -> Self {
+        let Some((way, right)) = best.filter(|(_, right)| !is_seldom(*right)) else { return Self::default() };
         let (style, dialect) = (chat.tool_style_of(model), chat.dialect_of(model));
-        let right = Way::right(way, native, text);
+        let is_raw = chat.models.route(model) == Some(ModelRoute::Raw);
+        let by_chat = Self { route: is_raw.then_some(ModelRoute::Chat), ..Self::default() };
         match way {
-            _ if is_seldom(right) => Self::default(),
-            None => Self::default(),
-            Some(Way::Native) => Self {
+            Way::Raw => Self {
+                route: Some(ModelRoute::Raw),
+                template: raw.file.clone(),
+                // Unless one is set, calls are read in all.
+                dialect: raw.dialect.filter(|seen| dialect.is_some_and(|set| set != *seen)),
+                ..Self::default()
+            },
+            Way::Native => Self {
                 // Falls back where the server refuses tools, as it may for some requests.
                 tool_style: (style == ToolStyle::Prompt).then_some(ToolStyle::Auto),
                 dialect: match native.dialects.as_slice() {
@@ -40,24 +55,32 @@ impl Best {
                     [(first, _), ..] if native.native == 0 && dialect.is_some() => Some(*first),
                     _ => None,
                 },
+                ..by_chat
             },
-            Some(Way::Prompt(best)) => {
+            Way::Prompt(best) => {
                 // In the common dialect tools are described in any case, and what is not set is read in all.
                 let reads_all = best == COMMON_DIALECT && text.right_in_any > right && dialect.is_none();
-                Self { tool_style: Some(ToolStyle::Prompt), dialect: (!reads_all).then_some(best) }
+                let dialect = (!reads_all).then_some(best);
+                Self { tool_style: Some(ToolStyle::Prompt), dialect, ..by_chat }
             }
         }
     }
 
     /// The keys with their values.
-    fn keys(self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        [("tool_style", self.tool_style.map(<&str>::from)), ("dialect", self.dialect)]
-            .into_iter()
-            .filter_map(|(key, value)| Some((key, value?)))
+    fn keys(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let template = self.template.as_ref().map(|file| file.display().to_string());
+        [
+            ("tool_style", self.tool_style.map(|style| <&str>::from(style).to_owned())),
+            ("dialect", self.dialect.map(str::to_owned)),
+            ("route", self.route.map(|route| <&str>::from(route).to_owned())),
+            ("template", template),
+        ]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
     }
 
     /// The settings as they stand in the configuration file; `None` where none are needed.
-    pub(super) fn toml(self, model: &str) -> Option<String> {
+    pub(super) fn toml(&self, model: &str) -> Option<String> {
         let mut document = DocumentMut::new();
         let changes = self.put(&mut document, model).ok()?;
         (!changes.is_empty()).then(|| document.to_string())
@@ -67,7 +90,7 @@ impl Best {
     ///
     /// # Errors
     /// When the file has something else at their place.
-    pub(super) fn put(self, document: &mut DocumentMut, model: &str) -> Result<Vec<String>, String> {
+    pub(super) fn put(&self, document: &mut DocumentMut, model: &str) -> Result<Vec<String>, String> {
         if self.keys().next().is_none() {
             return Ok(Vec::new());
         }
@@ -90,7 +113,7 @@ impl Best {
                 // The comment behind it stays.
                 Some(old) => {
                     let decor = old.decor().clone();
-                    *old = new.into();
+                    *old = new.as_str().into();
                     *old.decor_mut() = decor;
                 }
                 None => drop(settings.insert(key, value(new))),
@@ -107,19 +130,22 @@ fn table_like(item: &mut Item) -> Option<&mut dyn TableLike> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::turn::{ModelSettings, Models};
 
-    /// What is recommended where so many calls were right natively, in the text, and with the tools in the prompt.
+    /// What is recommended where so many calls were right natively, in the text, with the tools in the prompt, and by the raw route.
     fn best(
         native: u32,
         dialects: &[(&'static str, u32)],
         text: Option<(&'static str, u32)>,
+        raw: &Raw,
         chat: &ChatSettings,
     ) -> Best {
         let right = native + dialects.iter().map(|(_, right)| right).sum::<u32>();
         let native =
             Native { right, native, dialects: dialects.to_vec(), is_refused: false, in_pieces: None };
         let text = Text { best: text, right_in_any: 3 };
-        Best::of(Way::best(&native, &text), &native, &text, chat, "m")
+        let is_raw = chat.models.route("m") == Some(ModelRoute::Raw);
+        Best::of(Way::best(&native, &text, raw, is_raw), &native, &text, raw, chat, "m")
     }
 
     #[test]
@@ -144,12 +170,45 @@ mod tests {
             (0, &[], Some(("hermes", 1)), &usual, None, None),
             (0, &[], None, &usual, None, None),
         ] {
-            let expected = Best { tool_style, dialect };
-            assert_eq!(best(native, dialects, text, chat), expected, "{native} {dialects:?} {text:?}");
+            let expected = Best { tool_style, dialect, ..Best::default() };
+            let best = best(native, dialects, text, &Raw::default(), chat);
+            assert_eq!(best, expected, "{native} {dialects:?} {text:?}");
         }
     }
 
-    const BEST: Best = Best { tool_style: Some(ToolStyle::Prompt), dialect: Some("pythonic") };
+    #[test]
+    fn b16_the_raw_route_is_set_where_the_model_is_right_more_often_by_it() {
+        let usual = ChatSettings::default();
+        let in_glm = ChatSettings { dialect: Some("glm45"), ..ChatSettings::default() };
+        let settings = ModelSettings { route: Some(ModelRoute::Raw), ..ModelSettings::default() };
+        let models =
+            Models::try_from(std::collections::BTreeMap::from([("m".to_owned(), settings)])).unwrap();
+        let set = ChatSettings { models, ..ChatSettings::default() };
+        let (raw, back) = (Some(ModelRoute::Raw), Some(ModelRoute::Chat));
+        for (native, text, by_raw, file, chat, route, dialect) in [
+            (0, None, 3, None, &usual, raw, None),
+            (2, Some(("hermes", 2)), 3, None, &usual, raw, None),
+            (0, None, 3, Some("m.jinja"), &usual, raw, None),
+            (0, None, 2, None, &in_glm, raw, Some("hermes")),
+            (3, None, 3, None, &usual, None, None),
+            (0, None, 1, None, &usual, None, None),
+            // What is set stays where it is no worse.
+            (3, None, 3, None, &set, raw, None),
+            (3, None, 2, None, &set, back, None),
+        ] {
+            let seen =
+                Raw { right: by_raw, dialect: Some("hermes"), file: file.map(PathBuf::from), model: None };
+            let expected = Best { route, dialect, template: file.map(PathBuf::from), ..Best::default() };
+            assert_eq!(best(native, &[], text, &seen, chat), expected, "{native} {text:?} {by_raw}");
+        }
+        let seen = Raw { right: 3, file: Some("/m.jinja".into()), ..Raw::default() };
+        let written = best(0, &[], None, &seen, &usual).toml("m").unwrap();
+        assert_eq!(written, "[models.m]\nroute = \"raw\"\ntemplate = \"/m.jinja\"\n");
+        assert!(toml::from_str::<ModelSettings>(written.trim_start_matches("[models.m]")).is_ok());
+    }
+
+    const BEST: Best =
+        Best { tool_style: Some(ToolStyle::Prompt), dialect: Some("pythonic"), route: None, template: None };
 
     fn put(text: &str) -> (String, Vec<String>) {
         let mut document: DocumentMut = text.parse().unwrap();

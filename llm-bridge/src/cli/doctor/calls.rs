@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use toolrack_apis::Request;
 
 use super::{
+    raw::Raw,
     report::{Finding, Verdict, instead},
-    session::Session,
+    session::{Answered, Session, Unanswered},
     tools::{PAIR, QUESTIONS},
 };
 use crate::turn::prompt::COMMON_DIALECT;
@@ -36,16 +37,18 @@ pub(super) struct Native {
 pub(super) async fn native(session: &mut Session<'_>) -> (Finding, Native) {
     let mut seen = Native { right: 0, native: 0, dialects: Vec::new(), is_refused: false, in_pieces: None };
     let (mut tries, mut wrong, mut by_dialect) = (0, None, BTreeMap::new());
-    let (mut is_recovered, mut called) = (false, false);
+    let (mut is_recovered, mut called, mut unread) = (false, false, 0);
     for question in &QUESTIONS {
         let answered = match session.ask(session.with_tools(question.text())).await {
             Ok(answered) => answered,
             Err(error) => {
+                let is_unread = matches!(error, Unanswered::Unread(_));
                 let finding = Finding::from(error);
-                seen.is_refused = tries == 0 && finding.is(Verdict::Refused);
-                if tries == 0 {
+                if tries == 0 && !is_unread {
+                    seen.is_refused = finding.is(Verdict::Refused);
                     return (finding, seen);
                 }
+                unread += u32::from(is_unread);
                 wrong.get_or_insert(finding.note);
                 tries += 1;
                 continue;
@@ -84,7 +87,11 @@ pub(super) async fn native(session: &mut Session<'_>) -> (Finding, Native) {
         return (Finding { verdict: Verdict::Text, dialect, ..finding }, seen);
     }
     let finding = Finding::of(seen.native, tries, note);
-    let verdict = if called && seen.right == 0 { Verdict::Wrong } else { finding.verdict };
+    let verdict = match seen.right {
+        0 if unread == tries => Verdict::Failed,
+        0 if called => Verdict::Wrong,
+        _ => finding.verdict,
+    };
     (Finding { verdict, ..finding }, seen)
 }
 
@@ -116,6 +123,13 @@ pub(super) async fn text(session: &mut Session<'_>, native: &Native) -> (Finding
             session.look_at(&format!("calls as text in {dialect}"));
             let answered = match session.ask(session.with_prompt(question.text(), dialect)).await {
                 Ok(answered) => answered,
+                Err(error) if matches!(error, Unanswered::Unread(_)) => {
+                    wrong.get_or_insert(Finding::from(error).note);
+                    if at == 0 {
+                        break;
+                    }
+                    continue;
+                }
                 Err(error) => {
                     failure.get_or_insert(error.into());
                     break;
@@ -160,7 +174,7 @@ pub(super) async fn text(session: &mut Session<'_>, native: &Native) -> (Finding
 }
 
 /// A wrong answer among right ones.
-fn one_wrong(wrong: &str) -> String {
+pub(super) fn one_wrong(wrong: &str) -> String {
     format!("a wrong one {wrong}")
 }
 
@@ -181,39 +195,40 @@ pub(super) enum Way {
     Native,
     /// With the tools in the prompt, in this dialect.
     Prompt(&'static str),
+    /// By the raw route.
+    Raw,
 }
 
 impl Way {
-    /// The way in which the model calls right more often; `None` where it does not call at all.
-    pub(super) fn best(native: &Native, text: &Text) -> Option<Self> {
-        match text.best {
-            Some((dialect, right)) if right > native.right => Some(Self::Prompt(dialect)),
-            _ => (native.right > 0).then_some(Self::Native),
-        }
+    /// The way in which the model calls right more often, and how many questions it answers so; `None` where it does not call at all.
+    /// `is_raw` is whether it is set to the raw route, which then stands where the others are no better.
+    pub(super) fn best(native: &Native, text: &Text, raw: &Raw, is_raw: bool) -> Option<(Self, u32)> {
+        let chat = match text.best {
+            Some((dialect, right)) if right > native.right => (Self::Prompt(dialect), right),
+            _ => (Self::Native, native.right),
+        };
+        let by_raw = raw.right > chat.1 || is_raw && raw.right == chat.1;
+        let best = if by_raw { (Self::Raw, raw.right) } else { chat };
+        Some(best).filter(|(_, right)| *right > 0)
     }
 
-    /// How many questions are answered right that way.
-    pub(super) fn right(way: Option<Self>, native: &Native, text: &Text) -> u32 {
-        match way {
-            Some(Self::Native) => native.right,
-            Some(Self::Prompt(_)) => text.best.map_or(0, |(_, right)| right),
-            None => 0,
-        }
-    }
-
-    fn request(self, session: &Session<'_>, text: &str) -> Request {
-        match self {
-            Self::Native => session.with_tools(text),
-            Self::Prompt(dialect) => session.with_prompt(text, dialect),
-        }
+    async fn ask(self, session: &mut Session<'_>, raw: &Raw, text: &str) -> Result<Answered, Unanswered> {
+        let request = match (self, &raw.model) {
+            (Self::Raw, Some(model)) => {
+                let (request, question) = session.with_template(text, model).await?;
+                return session.ask_raw(request, question).await;
+            }
+            (Self::Prompt(dialect), _) => session.with_prompt(text, dialect),
+            (Self::Native | Self::Raw, _) => session.with_tools(text),
+        };
+        session.ask(request).await
     }
 }
 
 /// Asks for two calls in one answer; where there are fewer, once more with a request that allows several.
-pub(super) async fn parallel(session: &mut Session<'_>, way: Option<Way>) -> Finding {
+pub(super) async fn parallel(session: &mut Session<'_>, way: Option<Way>, raw: &Raw) -> Finding {
     let Some(way) = way else { return Finding::not_tried("no right call was seen") };
-    let mut request = way.request(session, PAIR.text());
-    let first = match session.ask(request.clone()).await {
+    let first = match way.ask(session, raw, PAIR.text()).await {
         Ok(answered) => answered,
         Err(error) => return error.into(),
     };
@@ -229,7 +244,7 @@ pub(super) async fn parallel(session: &mut Session<'_>, way: Option<Way>) -> Fin
     if way != Way::Native {
         return Finding::new(Verdict::No, one);
     }
-    request.parallel = Some(true);
+    let request = Request { parallel: Some(true), ..session.with_tools(PAIR.text()) };
     match session.ask(request).await {
         Ok(answered) if session.calls(&answered, None).is_right(&PAIR) => {
             Finding::new(Verdict::Partly, "where the request has `parallel_tool_calls: true`")

@@ -7,13 +7,18 @@ mod choice;
 mod context;
 mod pictures;
 mod plain;
+mod raw;
 mod report;
 mod session;
 mod table;
 mod tools;
 mod write;
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -24,7 +29,10 @@ use super::{
     out::{print_line, tell},
     stopped_by_ctrl_c,
 };
-use crate::upstream::{UpstreamError, UpstreamModel};
+use crate::{
+    turn::ModelRoute,
+    upstream::{UpstreamError, UpstreamModel},
+};
 use best::Best;
 use calls::Way;
 use context::Context;
@@ -47,6 +55,9 @@ pub(super) struct Arguments {
     /// Print JSON: see docs/doctor.md
     #[arg(long)]
     json: bool,
+    /// The model's chat template for the raw route, a .jinja or a .gguf file [default: `template` of the model, or the server's]
+    #[arg(long, value_name = "FILE")]
+    template: Option<PathBuf>,
     /// End after so many seconds; what was not tried by then is marked. One answer may take a fifth of them
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u64).range(10..=3600))]
     seconds: u64,
@@ -78,13 +89,19 @@ pub(super) async fn run(
     let bar = progress(None, "{spinner} {msg} {elapsed}");
     let all = Duration::from_secs(arguments.seconds);
     let mut session = Session::new(route, &chat, all, bar.clone());
+    let template = match &arguments.template {
+        // It is written into a file that may be read from elsewhere.
+        Some(file) => Some(std::path::absolute(file).map_err(|error| format!("--template: {error}"))?),
+        None => chat.models.template(&report.model),
+    };
     let stop = stopped_by_ctrl_c();
-    let examined = stop.run_until_cancelled(examine(&mut session, &mut report, entry)).await;
+    let examined =
+        stop.run_until_cancelled(examine(&mut session, &mut report, entry, template.as_deref())).await;
     bar.finish_and_clear();
     if let Some(Err(unanswered)) = examined {
         return Err(match unanswered {
             Unanswered::Refused(error) => without(Some(&full_name), &error, &models),
-            Unanswered::Failed(why) => why,
+            Unanswered::Unread(why) | Unanswered::Failed(why) => why,
             Unanswered::Late => "there was no time for an answer; give it more with --seconds".to_owned(),
         });
     }
@@ -93,7 +110,7 @@ pub(super) async fn run(
     report.finish();
     advise(&mut report, &session);
     let written = match arguments.write {
-        true => write::write(settings, host_tables, report.settings, &report.model).map(Some),
+        true => write::write(settings, host_tables, &report.settings, &report.model).map(Some),
         false => Ok(None),
     };
     report.written = written.as_ref().ok().cloned().flatten();
@@ -120,6 +137,7 @@ async fn examine(
     session: &mut Session<'_>,
     report: &mut Report,
     entry: Option<&Value>,
+    template: Option<&Path>,
 ) -> Result<(), Unanswered> {
     session.look_at("first answer");
     let counted = session.ask_first(Session::question(plain::COUNT, plain::COUNT_TOKENS)).await?;
@@ -137,10 +155,14 @@ async fn examine(
     let (finding, text) = calls::text(session, &native).await;
     let finding_is_no = finding.is(Verdict::No);
     report.set(Probe::Text, finding);
-    let way = Way::best(&native, &text);
-    report.settings = Best::of(way, &native, &text, session.chat, &report.model);
+    session.look_at("the raw route");
+    let (finding, raw) = raw::raw(session, template, &native, &text).await;
+    report.set(Probe::Route, finding);
+    let is_raw = session.chat.models.route(&report.model) == Some(ModelRoute::Raw);
+    let best = Way::best(&native, &text, &raw, is_raw);
+    report.settings = Best::of(best, &native, &text, &raw, session.chat, &report.model);
     report.toml = report.settings.toml(&report.model);
-    let right = Way::right(way, &native, &text);
+    let (way, right) = best.map_or((None, 0), |(way, right)| (Some(way), right));
     if right == 0 && finding_is_no {
         let none = "It made no right call in any way that was tried; take a model that is trained for tools.";
         report.advice.push(none.to_owned());
@@ -150,7 +172,7 @@ async fn examine(
             .push(format!("It made the right call {right} of {} times; take a larger model.", calls::all()));
     }
     session.look_at("two calls at once");
-    report.set(Probe::Parallel, calls::parallel(session, way).await);
+    report.set(Probe::Parallel, calls::parallel(session, way, &raw).await);
     let refused = || Finding::not_tried("the server refuses tools");
     session.look_at("required call");
     let required = if native.is_refused { refused() } else { choice::required(session).await };

@@ -89,6 +89,7 @@ impl Report {
 pub(super) enum Probe {
     Native,
     Text,
+    Route,
     Parallel,
     Required,
     Named,
@@ -107,6 +108,7 @@ impl fmt::Display for Probe {
         f.write_str(match self {
             Self::Native => "native calls",
             Self::Text => "calls as text",
+            Self::Route => "raw route",
             Self::Parallel => "two calls at once",
             Self::Required => "required call",
             Self::Named => "call of one tool",
@@ -216,6 +218,9 @@ impl From<Unanswered> for Finding {
                     error => short(&error.to_string()),
                 };
                 Self::new(Verdict::Refused, note)
+            }
+            Unanswered::Unread(error) => {
+                Self::new(Verdict::Failed, format!("not readable for its server: {}", short(&error)))
             }
             Unanswered::Failed(why) => Self::new(Verdict::Failed, short(&why)),
             Unanswered::Late => Self::not_tried("there was no time for it"),

@@ -11,8 +11,8 @@ use toolrack_apis::{
 use toolrack_dialects::{Offered, ScanOptions, parse, thinking_ends};
 
 use crate::{
-    turn::{ChatSettings, raw_text},
-    upstream::{Route, UpstreamError},
+    turn::{ChatSettings, could_not_read, raw_text},
+    upstream::{RawQuestion, Route, UpstreamError},
 };
 
 /// The tokens of an answer in which a call is looked for: a model may think before.
@@ -69,6 +69,8 @@ pub(super) struct Answered {
     pub(super) is_cut: bool,
     /// The server could not read what the model wrote, and said so with the text.
     pub(super) is_recovered: bool,
+    /// The text begins within the model's thinking.
+    pub(super) begins_thinking: bool,
     /// What the server measured itself.
     timings: Option<Value>,
 }
@@ -88,6 +90,8 @@ pub(super) struct NativeCall {
 pub(super) enum Unanswered {
     /// The server refused the request, with these words.
     Refused(UpstreamError),
+    /// The server could not read what the model wrote, and gave this error in its place.
+    Unread(String),
     /// It failed, or was silent.
     Failed(String),
     /// The time for all questions is over.
@@ -131,7 +135,25 @@ impl<'s> Session<'s> {
         answered
     }
 
-    pub(super) async fn ask(&mut self, mut request: Request) -> Result<Answered, Unanswered> {
+    /// Asks the chat endpoint.
+    pub(super) async fn ask(&mut self, request: Request) -> Result<Answered, Unanswered> {
+        self.ask_by(request, None).await
+    }
+
+    /// Asks with a prompt from the model's template.
+    pub(super) async fn ask_raw(
+        &mut self,
+        request: Request,
+        question: RawQuestion,
+    ) -> Result<Answered, Unanswered> {
+        self.ask_by(request, Some(question)).await
+    }
+
+    async fn ask_by(
+        &mut self,
+        mut request: Request,
+        raw: Option<RawQuestion>,
+    ) -> Result<Answered, Unanswered> {
         if let Some(why) = &self.gone {
             return Err(Unanswered::Failed(why.clone()));
         }
@@ -142,8 +164,9 @@ impl<'s> Session<'s> {
         self.requests += 1;
         request.model = Some(self.route.model().to_owned());
         let (began, bound) = (Instant::now(), left.min(self.each));
-        let mut answered = Answered::default();
-        let read = timeout(bound, answered.read(&self.route, &request, began)).await;
+        let begins_thinking = raw.as_ref().map_or(self.chat.thinking, |raw| raw.thinking);
+        let mut answered = Answered { begins_thinking, ..Answered::default() };
+        let read = timeout(bound, answered.read(&self.route, &request, raw.as_ref(), began)).await;
         match read {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
@@ -156,16 +179,16 @@ impl<'s> Session<'s> {
             Err(_) if answered.first.is_some() => answered.is_cut = true,
             Err(_) => return Err(Unanswered::Failed(format!("no answer in {} s", bound.as_secs()))),
         }
-        if request.thinking != Some(Thinking::Off) {
+        if request.thinking != Some(Thinking::Off) && raw.is_none() {
             self.thinking.note(&answered);
         }
         Ok(answered)
     }
 
-    /// How the texts of this model are read.
-    pub(super) fn scan_options(&self, only: Option<&'static str>) -> ScanOptions {
+    /// How an answer is read.
+    pub(super) fn scan_options(&self, answered: &Answered, only: Option<&'static str>) -> ScanOptions {
         ScanOptions {
-            thinking: self.chat.thinking,
+            thinking: answered.begins_thinking,
             parsing: self.chat.parsing,
             only,
             ..ScanOptions::default()
@@ -174,8 +197,17 @@ impl<'s> Session<'s> {
 }
 
 impl Answered {
-    async fn read(&mut self, route: &Route, request: &Request, began: Instant) -> Result<(), UpstreamError> {
-        let mut answer = route.ask(request, "").await?;
+    async fn read(
+        &mut self,
+        route: &Route,
+        request: &Request,
+        raw: Option<&RawQuestion>,
+        began: Instant,
+    ) -> Result<(), UpstreamError> {
+        let mut answer = match raw {
+            Some(question) => route.ask_raw(request, question).await?,
+            None => route.ask(request, "").await?,
+        };
         let mut pieces = Vec::new();
         loop {
             let more = answer.next(&mut pieces).await;
@@ -274,6 +306,9 @@ impl ThinkingSeen {
 
 impl From<UpstreamError> for Unanswered {
     fn from(error: UpstreamError) -> Self {
+        if let Some(message) = error.message().filter(|message| could_not_read(message)) {
+            return Self::Unread(message.to_owned());
+        }
         match error {
             UpstreamError::Refused { .. } | UpstreamError::NoModel(_) => Self::Refused(error),
             error => Self::Failed(error.to_string()),

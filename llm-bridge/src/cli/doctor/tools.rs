@@ -7,7 +7,10 @@ use toolrack_apis::{ClientTool, Passing, Request, ToolInput};
 use toolrack_dialects::{Offered, OfferedTool, parse};
 
 use super::session::{Answered, CALL_TOKENS, Session};
-use crate::turn::prompt;
+use crate::{
+    turn::prompt,
+    upstream::{RawModel, RawQuestion, RawTools, UpstreamError},
+};
 
 /// A question, and the calls that fit it.
 pub(super) struct Question {
@@ -96,23 +99,41 @@ fn client_tool(mut function: Value) -> ClientTool {
 impl Session<'_> {
     /// A question with the tools in the fields of the API.
     pub(super) fn with_tools(&self, text: &str) -> Request {
+        let tools = functions().map(client_tool).into();
+        Request { tools, ..self.without_tools(text) }
+    }
+
+    /// A question with the tools in a prompt from the model's template.
+    ///
+    /// # Errors
+    /// When the template knows no tools, or fails.
+    pub(super) async fn with_template(
+        &self,
+        text: &str,
+        model: &Arc<RawModel>,
+    ) -> Result<(Request, RawQuestion), UpstreamError> {
+        let request = self.without_tools(text);
+        let tools = RawTools { functions: functions().into(), ..RawTools::default() };
+        let question = self.route.raw_question(Arc::clone(model), request.clone(), tools, false).await?;
+        Ok((request, question))
+    }
+
+    fn without_tools(&self, text: &str) -> Request {
         let mut request = Self::question(text, CALL_TOKENS);
         prompt::add_system_prompt(&mut request.messages, &self.chat.system_prompt_with_tools, "");
-        request.tools = functions().map(client_tool).into();
         request
     }
 
     /// A question with the tools in the prompt, described in a dialect.
     pub(super) fn with_prompt(&self, text: &str, dialect: &str) -> Request {
-        let mut request = Self::question(text, CALL_TOKENS);
-        prompt::add_system_prompt(&mut request.messages, &self.chat.system_prompt_with_tools, "");
+        let mut request = self.without_tools(text);
         prompt::describe_tools(&mut request.messages, &functions(), Some(dialect), false);
         request
     }
 
     /// Reads the calls of an answer, those in its text in one dialect only or in all.
     pub(super) fn calls(&self, answered: &Answered, only: Option<&'static str>) -> Calls {
-        let parsed = parse(&answered.text, offered(), self.scan_options(only));
+        let parsed = parse(&answered.text, offered(), self.scan_options(answered, only));
         let native = answered.calls.iter().map(|call| (call.name.clone(), call.arguments.clone()));
         Calls {
             native: native.collect(),

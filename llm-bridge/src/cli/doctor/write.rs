@@ -14,10 +14,10 @@ use crate::cli::Settings;
 pub(super) fn write(
     settings: &Settings,
     host_tables: &[&str],
-    best: Best,
+    best: &Best,
     model: &str,
 ) -> Result<String, String> {
-    if best == Best::default() {
+    if *best == Best::default() {
         return Ok("nothing to write".to_owned());
     }
     let file = settings.file().ok_or(
@@ -34,7 +34,7 @@ pub(super) fn write(
 
 fn edit(
     file: &Path,
-    best: Best,
+    best: &Best,
     model: &str,
     check: impl FnOnce(&str) -> Result<(), String>,
 ) -> Result<Vec<String>, String> {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use crate::turn::PLAIN;
+
 /// A coding agent.
 #[derive(Debug)]
 pub(super) struct Agent {
@@ -22,6 +24,17 @@ pub(super) struct Target {
     pub(super) model: String,
     /// A folder that agents may have for themselves.
     pub(super) folder: PathBuf,
+}
+
+impl Target {
+    /// The model without the server's tools, for titles and summaries: such a request repeats the user's question, on which a model
+    /// may act a second time.
+    fn without_tools(&self) -> String {
+        match self.model.ends_with(PLAIN) {
+            true => self.model.clone(),
+            false => format!("{}{PLAIN}", self.model),
+        }
+    }
 }
 
 /// What an agent is started with.
@@ -61,14 +74,10 @@ pub(super) const AGENTS: [Agent; 5] = [
 /// <https://code.claude.com/docs/en/env-vars>
 fn claude(target: &Target) -> Setup {
     // It asks for models by size; all of them are this one.
-    let models = [
-        "ANTHROPIC_MODEL",
-        "ANTHROPIC_DEFAULT_OPUS_MODEL",
-        "ANTHROPIC_DEFAULT_SONNET_MODEL",
-        "ANTHROPIC_DEFAULT_HAIKU_MODEL",
-    ];
+    let models = ["ANTHROPIC_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL"];
     let mut set = vec![("ANTHROPIC_BASE_URL", text(&target.url)), ("ANTHROPIC_AUTH_TOKEN", Key)];
     set.extend(models.map(|name| (name, text(&target.model))));
+    set.push(("ANTHROPIC_DEFAULT_HAIKU_MODEL", text(target.without_tools())));
     // A line that differs in each request would make model servers read the whole prompt again.
     set.push(("CLAUDE_CODE_ATTRIBUTION_HEADER", text("0")));
     Setup {
@@ -123,15 +132,15 @@ fn gemini(target: &Target) -> Setup {
 
 /// <https://opencode.ai/docs/config>
 fn opencode(target: &Target) -> Setup {
-    let model = format!("toolrack/{}", target.model);
+    let small = target.without_tools();
     let configuration = json!({
-        "model": model,
-        "small_model": model,
+        "model": format!("toolrack/{}", target.model),
+        "small_model": format!("toolrack/{small}"),
         "provider": { "toolrack": {
             "npm": "@ai-sdk/openai-compatible",
             "name": "Toolrack",
             "options": { "baseURL": format!("{}/v1", target.url), "apiKey": format!("{{env:{KEY_VARIABLE}}}") },
-            "models": { target.model.as_str(): { "name": target.model } },
+            "models": { target.model.as_str(): { "name": target.model }, small.as_str(): { "name": small } },
         } },
     });
     Setup {

@@ -39,6 +39,18 @@ fn b13_launch_quotes_names_of_models() {
     assert!(configuration["provider"]["toolrack"]["models"].get(r#"org/qwen "3""#).is_some());
 }
 
+#[test]
+fn b13_launch_leaves_titles_without_tools() {
+    let (_, claude) = setup("claude");
+    let small = claude.set.iter().find(|(name, _)| *name == "ANTHROPIC_DEFAULT_HAIKU_MODEL").unwrap();
+    assert_eq!(small.1.text(&target()), r#"org/qwen "3":plain"#);
+    let plain = Target { model: "qwen3:plain".into(), ..target() };
+    let opencode = AGENTS.iter().find(|agent| agent.name == "opencode").unwrap();
+    let setup = (opencode.setup)(&plain);
+    let configuration: Json = serde_json::from_str(setup.set[0].1.text(&plain)).unwrap();
+    assert_eq!(configuration["small_model"], "toolrack/qwen3:plain");
+}
+
 /// A shell that runs the printed lines sets what the launched program would see.
 #[cfg(unix)]
 #[test]

@@ -21,6 +21,10 @@ pub struct DocumentSettings {
     pub extract: bool,
     /// Who may add documents over HTTP.
     pub upload: Upload,
+    /// How many documents a user may have added over HTTP.
+    pub max_documents_per_user: Option<u64>,
+    /// How many MiB may be kept of them, index included.
+    pub max_document_mebibytes_per_user: Option<u64>,
     /// The embedding model; without one, documents are found by their words only.
     pub embeddings: EmbeddingSettings,
 }

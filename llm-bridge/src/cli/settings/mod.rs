@@ -1,5 +1,6 @@
 //! Settings: the flags and `TOOLRACK_*` variables of the command line over `toolrack.toml` over the defaults.
 
+mod audit;
 mod conversations;
 mod documents;
 mod embeddings;
@@ -7,10 +8,13 @@ mod flags;
 mod gate;
 mod language_model;
 mod modules;
+mod resource_tables;
+mod resources;
 mod store;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod traces;
 mod unknown_key;
 mod upstreams;
 mod webhooks;
@@ -23,23 +27,26 @@ use std::{
     time::Duration,
 };
 
-use registry_core::{Caller, Permission, ToolPattern, store::Store};
+use registry_core::{Caller, Permission, ToolPattern, flow::FlowRules, store::Store};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::sync::OnceCell;
 use toml::de::{DeTable, Deserializer};
 use toolrack_documents::Documents;
 
+pub use audit::AuditSettings;
 pub use conversations::ConversationSettings;
 pub use documents::DocumentSettings;
 pub use embeddings::EmbeddingSettings;
 use flags::API_KEY_VARIABLE;
 pub use flags::{Flags, Secret};
 pub use gate::GateSettings;
+pub(super) use resource_tables::check as check_resource_tables;
 pub(super) use store::Place;
 pub use store::StoreSettings;
 pub use tables::{Chat, Guard, User};
 use toolrack_dialects as dialect;
 use toolrack_remote::{mcp::McpServerSettings, module::ModulesSettings};
+pub use traces::TracesSettings;
 pub use upstreams::UpstreamTable;
 pub use webhooks::WebhookSettings;
 
@@ -47,13 +54,11 @@ use super::address;
 use crate::{
     identifier::check_identifier,
     mcp::McpSettings,
-    server::{Access, AllowedOrigin, PublicUrl, ServerSettings},
+    server::{Access, AllowedOrigin, MAX_CONNECTIONS, PublicUrl, ServerSettings, UploadLimits},
+    sign_in::{SignIn, SignInSettings},
     turn::{ChatSettings, Limits, Models, known_dialect},
     upstream::Upstream,
 };
-
-/// The default configuration file.
-const DEFAULT_FILE: &str = "toolrack.toml";
 
 /// All settings.
 #[derive(Debug, Clone, Deserialize)]
@@ -78,10 +83,14 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     /// Origins besides this server's own whose pages may use it.
     pub allowed_origins: Vec<AllowedOrigin>,
+    /// How many connections there may be at once; by default half of the files that the program may have open, at most 4096.
+    pub max_connections: Option<usize>,
     /// The address at which clients reach this server; `None` for the one that they name.
     pub public_url: Option<PublicUrl>,
     /// The user of requests without a key.
     pub user: User,
+    /// The people who may sign in with a provider; none by default.
+    pub sign_in: Option<SignInSettings>,
     /// How chats are conducted.
     pub chat: Chat,
     /// The limits of a turn.
@@ -96,6 +105,12 @@ pub struct Settings {
     pub documents: DocumentSettings,
     /// Approval, concurrency and audit of calls.
     pub guard: Guard,
+    /// What happens to calls that would send out what was read, or act after untrusted text.
+    pub flow: FlowRules,
+    /// Signed heads of the audit, and its retention.
+    pub audit: AuditSettings,
+    /// Traces for OpenTelemetry.
+    pub traces: TracesSettings,
     /// The gate for calls of tools that require one; none by default.
     pub gate: Option<GateSettings>,
     /// The endpoints that are notified when tools change.
@@ -142,8 +157,10 @@ impl Default for Settings {
             api_key: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            max_connections: None,
             public_url: None,
             user: User::default(),
+            sign_in: None,
             chat: Chat::default(),
             limits: Limits::default(),
             models: Models::default(),
@@ -151,6 +168,9 @@ impl Default for Settings {
             conversations: ConversationSettings::default(),
             documents: DocumentSettings::default(),
             guard: Guard::default(),
+            flow: FlowRules::default(),
+            audit: AuditSettings::default(),
+            traces: TracesSettings::default(),
             gate: None,
             mcp_servers: BTreeMap::new(),
             mcp: McpSettings::default(),
@@ -169,6 +189,9 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The default configuration file.
+    pub(super) const DEFAULT_FILE: &str = "toolrack.toml";
+
     /// Reads the file and applies the flags. `host_tables` are the host's own tables of the file.
     ///
     /// # Errors
@@ -176,8 +199,8 @@ impl Settings {
     pub fn load(flags: &Flags, host_tables: &[&str]) -> Result<Self, String> {
         let mut settings = match flags.config.as_ref().filter(|file| !file.as_os_str().is_empty()) {
             Some(file) => Self::from_file(file, host_tables)?,
-            None if Path::new(DEFAULT_FILE).exists() => {
-                Self::from_file(Path::new(DEFAULT_FILE), host_tables)?
+            None if Path::new(Self::DEFAULT_FILE).exists() => {
+                Self::from_file(Path::new(Self::DEFAULT_FILE), host_tables)?
             }
             None => Self::default(),
         };
@@ -220,7 +243,7 @@ impl Settings {
         Ok(settings)
     }
 
-    fn from_toml(text: &str, host_tables: &[&str]) -> Result<Self, String> {
+    pub(super) fn from_toml(text: &str, host_tables: &[&str]) -> Result<Self, String> {
         let with_text = |mut error: toml::de::Error| {
             // The error shows the line it is about.
             error.set_input(Some(text));
@@ -261,6 +284,12 @@ impl Settings {
         self.webhooks.iter().try_for_each(WebhookSettings::check)?;
         self.gate.iter().try_for_each(GateSettings::check)?;
         self.conversations.check()?;
+        if let Some(sign_in) = &self.sign_in {
+            sign_in.check()?;
+            self.sign_in_url()?;
+        }
+        self.audit.check()?;
+        self.traces.check()?;
         modules::check(&self.modules, &self.module_name)?;
         for (name, server) in &self.mcp_servers {
             server.check(name).map_err(|fault| fault.to_string())?;
@@ -308,7 +337,7 @@ impl Settings {
         match self.host.get(name) {
             None => Ok(T::default()),
             Some(table) => {
-                let file = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)).display();
+                let file = self.file.as_deref().unwrap_or(Path::new(Self::DEFAULT_FILE)).display();
                 let fault = |error: toml::de::Error| {
                     format!(
                         "{file}: [{name}]: {}",
@@ -386,17 +415,41 @@ impl Settings {
         }
     }
 
+    /// The people who may sign in; `None` for users with keys only.
+    ///
+    /// # Errors
+    /// Names the setting and says what to do.
+    pub(super) fn sign_in(&self) -> Result<Option<Arc<SignIn>>, String> {
+        let Some(sign_in) = &self.sign_in else { return Ok(None) };
+        Ok(Some(Arc::new(SignIn::new(sign_in.clone(), &self.sign_in_url()?)?)))
+    }
+
+    /// Tokens are for an address, which no request may choose.
+    fn sign_in_url(&self) -> Result<String, String> {
+        self.public_url.as_ref().map(PublicUrl::to_string).ok_or_else(|| {
+            format!("sign_in: `public_url` is missing, the address at which clients reach this server, such as \"http://{}\"", self.listen)
+        })
+    }
+
     /// The settings of the server.
     pub fn server_settings(&self, store: Arc<dyn Store>) -> ServerSettings {
+        // People who sign in come by this name.
+        let public = self.sign_in.as_ref().and(self.public_url.as_ref()).and_then(PublicUrl::host);
         ServerSettings {
             access: Access {
                 api_key: self.api_key.clone().map(|key| key.0),
-                key_required: !self.listen.ip().is_loopback(),
-                allowed_hosts: self.allowed_hosts.clone(),
+                // Behind a proxy everybody comes from this machine.
+                key_required: self.sign_in.is_some() || !self.listen.ip().is_loopback(),
+                allowed_hosts: self.allowed_hosts.iter().cloned().chain(public).collect(),
                 allowed_origins: self.allowed_origins.clone(),
             },
+            max_connections: self.max_connections.unwrap_or_else(|| most_connections(open_files())),
             public_url: self.public_url.clone(),
             upload: self.documents.upload,
+            upload_limits: UploadLimits::new(
+                self.documents.max_documents_per_user,
+                self.documents.max_document_mebibytes_per_user,
+            ),
             extracting: self.documents.extract.then(|| self.language_model()),
             mcp: self.mcp,
             module_name: self.module_name.clone(),
@@ -405,3 +458,32 @@ impl Settings {
         }
     }
 }
+
+/// How many connections there may be where so many files can be open; tools and stores need some too.
+fn most_connections(open_files: u64) -> usize {
+    usize::try_from(open_files / 2).unwrap_or(MAX_CONNECTIONS).clamp(16, MAX_CONNECTIONS)
+}
+
+/// How many files this program may have open, as many as the system lets it have: often 1024 where nobody has asked for more.
+#[cfg(unix)]
+fn open_files() -> u64 {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    // `None` is no limit.
+    let wanted = limit.maximum.map_or(WANTED_FILES, |most| most.min(WANTED_FILES));
+    if limit.current.is_some_and(|now| now < wanted) {
+        limit.current = Some(wanted);
+        if let Err(cause) = setrlimit(Resource::Nofile, limit) {
+            tracing::warn!(%cause, "open_files_not_raised");
+        }
+    }
+    getrlimit(Resource::Nofile).current.unwrap_or(WANTED_FILES)
+}
+
+#[cfg(not(unix))]
+fn open_files() -> u64 {
+    WANTED_FILES
+}
+
+/// How many open files the program asks the system for.
+const WANTED_FILES: u64 = 4 * 4096;

@@ -36,6 +36,10 @@ pub struct Guard {
     pub max_running: usize,
     /// Calls that wait in the queue.
     pub max_waiting: usize,
+    /// Calls of one user that run at once; 0 for no limit.
+    pub max_running_per_user: usize,
+    /// Calls of one user that wait.
+    pub max_waiting_per_user: usize,
     /// Whether the audit has the arguments of calls, not only their hash.
     pub audit_arguments: bool,
 }
@@ -43,18 +47,26 @@ pub struct Guard {
 impl Guard {
     /// The limits of concurrent calls.
     pub fn concurrency(&self) -> Concurrency {
-        Concurrency { max_running: self.max_running, max_waiting: self.max_waiting }
+        Concurrency {
+            max_running: self.max_running,
+            max_waiting: self.max_waiting,
+            max_running_per_user: self.max_running_per_user,
+            max_waiting_per_user: self.max_waiting_per_user,
+        }
     }
 }
 
 impl Default for Guard {
     fn default() -> Self {
-        let Concurrency { max_running, max_waiting } = Concurrency::default();
+        let Concurrency { max_running, max_waiting, max_running_per_user, max_waiting_per_user } =
+            Concurrency::default();
         Self {
             approve_destructive: true,
             approval_seconds: APPROVAL_TIMEOUT.as_secs(),
             max_running,
             max_waiting,
+            max_running_per_user,
+            max_waiting_per_user,
             audit_arguments: false,
         }
     }

@@ -2,7 +2,7 @@
 
 use registry_core::nearest;
 
-use super::modules;
+use super::{Settings, modules};
 
 /// As many known keys are listed where none is near.
 const LISTED: usize = 8;
@@ -10,9 +10,7 @@ const LISTED: usize = 8;
 /// The message for an unknown key, with the nearest known one. serde lists all that it knows, which are too many to read and, at the top of
 /// the file, not all. `None` for other errors.
 pub(super) fn hint(message: &str, host_tables: &[&str]) -> Option<String> {
-    let rest = message.strip_prefix("unknown field `")?;
-    let (unknown, expected) = rest.split_once('`')?;
-    let mut known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+    let (unknown, mut known) = fields(message)?;
     if known.contains(&"data_dir") {
         known.extend(modules::KEYS.into_iter().chain(host_tables.iter().copied()).chain(["tools"]));
     }
@@ -24,9 +22,33 @@ pub(super) fn hint(message: &str, host_tables: &[&str]) -> Option<String> {
     })
 }
 
+/// The key that is not known, and those that are.
+fn fields(message: &str) -> Option<(&str, Vec<&str>)> {
+    let rest = message.strip_prefix("unknown field `")?;
+    let (unknown, expected) = rest.split_once('`')?;
+    Some((unknown, expected.split('`').skip(1).step_by(2).collect()))
+}
+
+/// Whether a top-level key of the file is one of the program's own.
+pub(super) fn is_own(key: &str) -> bool {
+    // serde tells its fields to nobody else.
+    let error = toml::from_str::<Settings>("\"?\" = 0").err();
+    let message = error.as_ref().map_or("", |error| error.message());
+    let fields = fields(message).map(|(_, known)| known).unwrap_or_default();
+    key == "tools" || modules::KEYS.contains(&key) || fields.contains(&key)
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::cli::Settings;
+    use super::*;
+
+    #[test]
+    fn p1_the_programs_own_keys_are_known() {
+        for own in ["model", "guard", "upstreams", "module_services", "tools"] {
+            assert!(is_own(own), "{own}");
+        }
+        assert!(!is_own("search") && !is_own("?"));
+    }
 
     #[test]
     fn u13_an_unknown_key_gets_the_nearest() {

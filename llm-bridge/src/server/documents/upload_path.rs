@@ -6,7 +6,7 @@ const UPLOADS: &str = "uploads";
 const LONGEST: usize = 1024;
 
 /// The folder of a user's uploads. It is unique, and not inside another user's.
-pub(super) fn uploads_of(user: &str) -> String {
+pub(crate) fn uploads_of(user: &str) -> String {
     let user = match user {
         "." | ".." => user.replace('.', "%2E"),
         user => user.replace('%', "%25").replace('/', "%2F").replace('\\', "%5C"),

@@ -28,7 +28,7 @@ const ABOUT: &str = "A registry of tools, and a chat backend that lets a local m
     Without a valid key `Host` has to be `localhost`, an IP address or one of `allowed_hosts` (else 421). An `Origin` has to be this \
     server's own or one of `allowed_origins` (else 403). A path may end with a slash.";
 
-const TAGS: [(&str, &str); 11] = [
+const TAGS: [(&str, &str); 13] = [
     ("Chat", "Chats with a model and its tools, in the forms of several APIs."),
     ("Ollama", "The addresses of Ollama's API beside its chat."),
     ("Passed on", "What the model server answers by itself."),
@@ -37,7 +37,9 @@ const TAGS: [(&str, &str); 11] = [
     ("Modules", "Tools of other services, and this server as a module."),
     ("Documents", "Documents that tools search."),
     ("Personas", "Named sets of modules that users may use."),
+    ("Chats", "Chats that the server keeps, with turns that go on without a client."),
     ("Approvals", "Human approval of calls."),
+    ("Questions", "What tools ask their users."),
     ("Webhooks", "Messages that could not be delivered."),
     ("Server", "The chat page and the server itself."),
 ];

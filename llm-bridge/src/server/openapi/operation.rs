@@ -196,15 +196,19 @@ impl Operation {
         Self { needs_key: true, ..self }
             .header(PERSONA_HEADER, "One of the user's personas, in place of the default one.")
             .refuses(403, "The user may not use the persona that the request names (`persona_not_allowed`).")
-            .refuses(401, "The key is missing or not valid (`invalid_api_key`).")
+            .refuses(403, "The token has not the scopes that are needed (`insufficient_scope`), or its user may not come in (`sign_in_not_allowed`).")
+            .refuses(401, "The key is missing or not valid (`invalid_api_key`), or the token is not (`invalid_token`).")
             .answer_header(
                 401,
                 "WWW-Authenticate",
-                "How to send a key.",
-                json!({"type": "string", "const": CHALLENGE}),
+                "How to send a key; with sign-in, what is wrong with the token, and where to get one.",
+                json!({"type": "string", "pattern": format!("^{CHALLENGE}")}),
             )
             .refuses(500, "The server's store holds something that cannot be read (`store_corrupt`).")
-            .refuses(503, "The server's store does not answer (`store_unavailable`).")
+            .refuses(429, "The user has too many requests under way (`too_many_requests`).")
+            .retry_after(429)
+            .refuses(503, "The server's store does not answer (`store_unavailable`), or as many requests as may be are under way (`server_busy`).")
+            .refuses(503, "The identity provider does not answer (`identity_provider_unavailable`).")
     }
 
     /// The operation in the document's form. Schemas that it refers to are added to those of requests and of responses.

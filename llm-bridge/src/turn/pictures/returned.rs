@@ -4,6 +4,8 @@ use registry_core::{Content, ToolResult};
 use serde_json::{Map, Value};
 use toolrack_apis::{Media, MediaKind, MediaSource};
 
+use super::super::parts;
+
 /// How many pictures of one result are looked at.
 const MOST: usize = 64;
 
@@ -16,7 +18,7 @@ pub(in super::super) fn text_and_pictures(result: &ToolResult) -> (String, Vec<M
         match picture(content) {
             Some(picture) if pictures.len() < MOST => pictures.push(picture),
             Some(_) => left_out += 1,
-            None => texts.push(content.for_model()),
+            None => texts.push(parts::for_model(content)),
         }
     }
     if left_out > 0 {

@@ -8,7 +8,7 @@ use base64::{
 };
 use image::{
     DynamicImage, GenericImageView, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage,
-    codecs::jpeg::JpegEncoder, imageops::FilterType,
+    codecs::jpeg::JpegEncoder, imageops::FilterType, metadata::Orientation,
 };
 use toolrack_apis::{Content, Media, MediaSource};
 
@@ -96,11 +96,11 @@ pub(super) fn scale(data: &str, said: &str, max_edge: u32) -> Scaled {
     let Some(format) = image::guess_format(&bytes).ok().filter(|format| FORMATS.contains(format)) else {
         return Scaled::unfit(None, "its format is none of PNG, JPEG, GIF and WebP");
     };
-    let (image, dimensions) = match decode(&bytes, format) {
+    let Decoded { image, dimensions, is_upright } = match decode(&bytes, format) {
         Ok(decoded) => decoded,
         Err(unfit) => return unfit,
     };
-    let is_sendable = matches!(format, ImageFormat::Png | ImageFormat::Jpeg);
+    let is_sendable = is_upright && matches!(format, ImageFormat::Png | ImageFormat::Jpeg);
     if is_sendable && bytes.len() <= MAX_BYTES && dimensions.0.max(dimensions.1) <= max_edge {
         let media_type = format.to_mime_type();
         return match is_canonical && said == media_type {
@@ -117,8 +117,17 @@ pub(super) fn scale(data: &str, said: &str, max_edge: u32) -> Scaled {
     }
 }
 
-/// Decodes a picture as it is to be looked at, with its size as it is in the file. Of an animation it is the first frame.
-fn decode(bytes: &[u8], format: ImageFormat) -> Result<(DynamicImage, (u32, u32)), Scaled> {
+/// A picture as it is to be looked at.
+struct Decoded {
+    image: DynamicImage,
+    /// Its size as it is in the file.
+    dimensions: (u32, u32),
+    /// Whether it is that way round in the file too: model servers do not turn it.
+    is_upright: bool,
+}
+
+/// Decodes a picture. Of an animation it is the first frame.
+fn decode(bytes: &[u8], format: ImageFormat) -> Result<Decoded, Scaled> {
     let broken = |error: &image::ImageError| Scaled::unfit(None, format!("it cannot be decoded: {error}"));
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     let mut limits = Limits::default();
@@ -135,7 +144,8 @@ fn decode(bytes: &[u8], format: ImageFormat) -> Result<(DynamicImage, (u32, u32)
     let orientation = decoder.orientation().map_err(|error| broken(&error))?;
     let mut image = DynamicImage::from_decoder(decoder).map_err(|error| broken(&error))?;
     image.apply_orientation(orientation);
-    Ok((image, (width, height)))
+    let is_upright = orientation == Orientation::NoTransforms;
+    Ok(Decoded { image, dimensions: (width, height), is_upright })
 }
 
 /// Shrinks a picture, its shape kept, until its longer edge is `max_edge`.

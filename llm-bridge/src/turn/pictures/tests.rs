@@ -110,15 +110,18 @@ fn g12_a_heavy_picture_becomes_a_jpeg_on_white() {
 }
 
 #[test]
-fn g12_a_scaled_photograph_stands_upright() {
+fn g12_a_photograph_stands_upright() {
     // TIFF with one field: the orientation 6, a quarter turn clockwise.
     let exif = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0".to_vec();
     let mut bytes = Vec::new();
     let mut encoder = JpegEncoder::new(&mut bytes);
     encoder.set_exif_metadata(exif).unwrap();
     DynamicImage::from(drawn(200, 100).to_rgb8()).write_with_encoder(encoder).unwrap();
-    let (image, ..) = other(scale(&BASE64.encode(bytes), "image/jpeg", 64));
-    assert_eq!(image.dimensions(), (32, 64));
+    let data = BASE64.encode(bytes);
+    for (max_edge, dimensions) in [(64, (32, 64)), (1568, (100, 200))] {
+        let (image, ..) = other(scale(&data, "image/jpeg", max_edge));
+        assert_eq!(image.dimensions(), dimensions);
+    }
 }
 
 /// The checksum of a chunk of PNG.
@@ -183,6 +186,9 @@ fn g12_what_is_no_picture_is_described() {
         (String::new(), "none of PNG"),
         (BASE64.encode(&bytes(&drawn(64, 64), ImageFormat::Png)[..200]), "cannot be decoded"),
         (BASE64.encode(b"GIF89a"), "cannot be decoded"),
+        (BASE64.encode(png_of(0, 5)), ""),
+        // Nothing of no size, and one picture in it.
+        (BASE64.encode(b"GIF89a\0\0\0\0\0\0\0,\0\0\0\0\0\0\0\0\0\x02\x01\0\0;"), ""),
     ] {
         let (_, why) = unfit(scale(&data, "image/png", 64));
         assert!(why.contains(reason), "{why}");
@@ -306,8 +312,8 @@ fn g12_a_result_has_text_pictures_and_descriptions_of_the_rest() {
     let lines = [
         "Two.",
         "Words.",
-        "[file:///door, application/pdf, about 3 bytes, not shown here]",
-        "[sound, audio/wav, about 3 bytes, not shown here]",
+        "[`door`, application/pdf, 3 bytes: shown to the user]",
+        "[`sound.wav`, audio/wav, 3 bytes: shown to the user]",
         "its text",
         "c: a:c (9 bytes)",
     ];

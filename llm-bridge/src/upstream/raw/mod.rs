@@ -1,11 +1,12 @@
 //! The raw route: this server renders the prompt from the model's own template and reads the text that comes back, so that no template and no
 //! parser of the model server stands between.
 //!
-//! The template comes from a file of the settings, or from `/props` of llama.cpp (`tools/server/README.md`). Other servers do not give it:
-//! Ollama takes it out of what `/api/show` has of a model.
+//! The template comes from a file of the settings, from `/props` of llama.cpp (`tools/server/README.md`), or from the model's file where
+//! [Ollama](ollama) names it. Other servers do not give it.
 
 mod messages;
 mod model;
+mod ollama;
 
 use std::{
     fs::File,
@@ -31,7 +32,7 @@ use model::Given;
 
 /// For how long a template is taken for that of the model: a server is started anew with another.
 const KNOWN_FOR: Duration = Duration::from_secs(60);
-/// How long a template may take for a prompt. Its work is bounded, but for some that the engine does not count.
+/// How long a template may take for a prompt. Its work is bounded, but a machine may be busy.
 const RENDER_TIME: Duration = Duration::from_secs(10);
 const STUCK: &str =
     "the chat template of the model took too long for a prompt; set another as `template` of the model";
@@ -56,6 +57,13 @@ pub(crate) struct RawQuestion {
     pub(super) definitions: String,
     /// Whether the answer begins within the model's thinking.
     pub(crate) thinking: bool,
+}
+
+impl RawQuestion {
+    /// Asks for this text of the answer as it is, also if it is a special token.
+    pub(crate) fn preserve(&mut self, token: Option<&str>) {
+        self.wire.tokens.extend(token.map(str::to_owned));
+    }
 }
 
 impl HttpUpstream {
@@ -156,6 +164,11 @@ impl HttpUpstream {
                 let (bos_token, eos_token) = (text(&props, "bos_token"), text(&props, "eos_token"));
                 return Ok(Given { source, bos_token, eos_token, adds_bos });
             }
+        }
+        if form == CompletionForm::Ollama {
+            let url = format!("{}/api/show", root_of(&known.openai_base));
+            let shown = self.post(url, &json!({"model": name})).await?;
+            return ollama::given(&self.base, &shown, self.adds_bos(known, form).await).await;
         }
         Err(UpstreamError::failed(
             "the server does not give the chat template of the model; set its file as `template` of the model",

@@ -1,5 +1,8 @@
 //! Conversations that the server keeps for OpenAI's Responses.
 
+use std::sync::Arc;
+
+use registry_core::{SEARCH_TOOLS, ToolPolicy, ToolResult};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -85,4 +88,89 @@ async fn b13_a_call_of_the_clients_tool_is_continued_with_its_result_alone() {
     let (status, _) = respond(&rack, then).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(contents(&rack, 1), ["Go.", "calls math_gcd", "gcd=2", "rain"]);
+}
+
+/// What the model may call in a conversation that a client continues by the id of its last response is what it could call before: deferred
+/// tools that were found, and reading on in results that were shortened.
+#[tokio::test]
+async fn b15_a_response_is_continued_after_a_restart_with_the_tools_that_were_found() {
+    let store = Arc::default();
+    let lines: String = (0..1000).map(|line| format!("line {line:04}\n")).collect();
+    let start = async |replies: Vec<Reply>| {
+        let (store, lines) = (Arc::clone(&store), lines.clone());
+        let deferred = ToolPolicy { deferred: true, ..ToolPolicy::new() };
+        Setup::bare()
+            .plain_tool("far.tides", deferred, |_| async { Ok(ToolResult::new("low")) })
+            .plain_tool("log", ToolPolicy::new(), move |_| {
+                let lines = lines.clone();
+                async move { Ok(ToolResult::new(lines)) }
+            })
+            .chat(|chat| chat.limits.max_result_characters = 2000)
+            .with(|setup| setup.store = store)
+            .start(replies)
+            .await
+    };
+    let call = |name: &str, arguments: Value| Reply::from(Answer::new().call("c", name, &arguments));
+    let first = start(vec![
+        call(SEARCH_TOOLS, json!({"query": "tides"})),
+        call("log", json!({})),
+        Reply::text("Read."),
+    ])
+    .await;
+    let ask = |input: &str, previous: &Value| json!({"model": "m", "input": input, "previous_response_id": previous});
+    let (_, kept) = respond(&first, ask("Look.", &Value::Null)).await;
+    let before = first.upstream.asked().pop().unwrap();
+    assert_eq!(before.tools(), ["log", "search_tools", "far_tides", "read_result"]);
+    let shortened = before.messages()[4]["content"].as_str().unwrap();
+    let id = shortened.split_once("{\"id\":\"").unwrap().1.get(..12).unwrap();
+
+    let read = call("read_result", json!({"id": id, "from": 5000, "length": 10}));
+    let again = start(vec![Reply::text("Yes."), read, Reply::text("500.")]).await;
+    let (_, kept) = respond(&again, ask("Sure?", &kept["id"])).await;
+    respond(&again, ask("Line 500?", &kept["id"])).await;
+    let asked = again.upstream.asked();
+    for asked in &asked {
+        assert_eq!(asked.raw("tools"), before.raw("tools"));
+        assert!(asked.raw("messages").starts_with(before.raw("messages").strip_suffix(']').unwrap()));
+    }
+    let result = asked[2].messages().last().unwrap()["content"].as_str().unwrap();
+    assert!(result.starts_with("[Characters 5000 to 5010]\nline 0500\n"), "{result}");
+}
+
+/// A client may keep the conversation itself at any time, or leave that to the server: the model gets the same.
+#[tokio::test]
+async fn b15_a_client_may_turn_from_kept_responses_to_sending_all_and_back() {
+    let gcd = |number: i64| {
+        Reply::from(Answer::new().call("c", "math_gcd", &json!({"a": number, "b": 2 * number})))
+    };
+    let rack = Setup::new().start([]).await;
+    let mut whole: Vec<Value> = Vec::new();
+    let mut previous = Value::Null;
+    for (turn, is_kept) in [true, true, false, false, true, true, false].into_iter().enumerate() {
+        let number = 3 + i64::try_from(turn).unwrap();
+        for reply in [gcd(number), Reply::text(&format!("It is {number}."))] {
+            rack.upstream.push(reply);
+        }
+        let question = json!({"role": "user", "content": format!("Question {turn}?")});
+        whole.push(question.clone());
+        // A client that has kept the conversation itself and now leaves it to the server sends it once more.
+        let input = if is_kept && previous != Value::Null { json!([question]) } else { json!(whole) };
+        let mut body = json!({"model": "m", "input": input, "instructions": format!("Turn {turn}.")});
+        if is_kept {
+            body["previous_response_id"] = previous.clone();
+        }
+        let (status, response) = respond(&rack, body).await;
+        assert_eq!(status, StatusCode::OK, "{response}");
+        previous = if is_kept || turn == 3 { response["id"].clone() } else { Value::Null };
+        whole.push(json!({"role": "assistant", "content": format!("It is {number}.")}));
+    }
+    let asked = rack.upstream.asked();
+    // The instructions are those of each request alone.
+    let sent = |at: usize| asked[at].messages()[1..].to_vec();
+    for at in 1..asked.len() {
+        let (before, after) = (sent(at - 1), sent(at));
+        assert_eq!(after.get(..before.len()), Some(before.as_slice()), "request {at}");
+    }
+    let results = sent(13).iter().filter(|message| message["role"] == "tool").count();
+    assert_eq!(results, 7);
 }

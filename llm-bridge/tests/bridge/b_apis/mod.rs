@@ -2,6 +2,7 @@
 
 mod conversations;
 mod counts;
+mod interrupted;
 mod models;
 mod ollama;
 mod passed;

@@ -10,7 +10,9 @@ use registry_core::{
 use serde_json::{Value, json};
 use toolrack_stores::SqliteSettings;
 
-use crate::support::{Answer, Asked, Rack, Reply, Scripted, Setup, client_tool, user, within};
+use crate::support::{
+    Act, Answer, Asked, Rack, Reply, Scripted, Setup, client_tool, text_event, user, within,
+};
 
 /// An API, as a client speaks it that sends back texts and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -371,4 +373,47 @@ async fn b15_calls_without_ids_get_those_that_the_model_server_has_seen() {
     let ids: Vec<&Value> =
         messages[1]["tool_calls"].as_array().unwrap().iter().map(|call| &call["id"]).collect();
     assert_eq!(ids, [&messages[2]["tool_call_id"], &messages[3]["tool_call_id"]]);
+}
+
+#[tokio::test]
+async fn b15_a_call_that_the_client_has_changed_is_the_one_that_the_model_sees() {
+    let both = Answer::text("I look.").call("s", "add", &json!({"a": 2, "b": 3})).call(
+        "c",
+        "weather",
+        &json!({"city": "Oslo"}),
+    );
+    let rack = Setup::new().start([both.into(), Reply::text("Rain."), Reply::text("Yes.")]).await;
+    let tools = json!([client_tool("weather")]);
+    let body = |messages: Value| json!({"model": "scripted", "messages": messages, "tools": tools});
+    let first = rack.chat(body(json!([user("Go.")]))).await;
+    // A person has corrected what the tool is called with.
+    let mut calls = first.calls.clone();
+    calls[0]["function"]["arguments"] = json!({"city": "Bergen"}).to_string().into();
+    let result = json!({"role": "tool", "tool_call_id": calls[0]["id"], "content": "rain"});
+    let called = json!({"role": "assistant", "content": "I look.", "tool_calls": calls});
+    rack.chat(body(json!([user("Go."), called, result]))).await.expect("Rain.");
+    let asked = rack.upstream.asked();
+    assert_eq!(roles(&asked[1]), ["user", "assistant", "tool", "tool"]);
+    let calls = &asked[1].messages()[1]["tool_calls"];
+    let arguments = [&calls[0], &calls[1]].map(|call| call["function"]["arguments"].as_str().unwrap());
+    assert_eq!(arguments, [r#"{"a":2,"b":3}"#, r#"{"city":"Bergen"}"#]);
+}
+
+#[tokio::test]
+async fn g8_an_answer_that_the_person_has_stopped_goes_on_from_what_its_tools_gave() {
+    let call = Answer::text("I add.").call("c", "add", &json!({"a": 2, "b": 3}));
+    let long = Reply::stream([text_event("It is five, as "), text_event("two and"), Act::Stall]);
+    let rack = Setup::new().start([call.into(), long, Reply::text("Five."), Reply::text("?")]).await;
+    let mut reading = rack.open_with(json!({"model": "scripted"})).await;
+    reading.read_to("two and").await;
+    drop(reading);
+    rack.upstream.client_gone().await;
+    // The client has shown it all, or all but the last piece.
+    for shown in ["I add.\n\nIt is five, as two and", "I add.\n\nIt is five, as"] {
+        let told = said(&["Go.", shown, "Shorter."]);
+        Front::OpenAi.ask(&rack, &told).await;
+        let asked = rack.upstream.asked().pop().unwrap();
+        assert_eq!(roles(&asked), ["user", "assistant", "tool", "assistant", "user"], "{shown}");
+        assert_eq!(asked.messages()[2]["content"], "sum=5");
+    }
 }

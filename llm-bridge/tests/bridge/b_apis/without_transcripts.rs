@@ -115,6 +115,29 @@ impl ConversationStore for Down {
     fn sweep_transcripts(&self, _: jiff::Timestamp, _: u64) -> StoreFuture<'_, ()> {
         self.fails()
     }
+
+    fn keep_file<'a>(
+        &'a self,
+        _: StoredTranscript,
+        _: jiff::Timestamp,
+        _: &'a TranscriptLimits,
+    ) -> StoreFuture<'a, ()> {
+        self.fails()
+    }
+
+    fn file<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+        _: &'a str,
+        _: jiff::Timestamp,
+    ) -> StoreFuture<'a, Option<Arc<str>>> {
+        self.fails()
+    }
+
+    fn sweep_files(&self, _: jiff::Timestamp, _: u64) -> StoreFuture<'_, ()> {
+        self.fails()
+    }
 }
 
 #[tokio::test]

@@ -328,3 +328,64 @@ async fn b11_one_result_takes_no_more_than_a_quarter_of_the_context() {
     let length = last_result(&asked).chars().count();
     assert!((6000..=8192).contains(&length), "{length}");
 }
+
+/// Two servers with one store, as one that was started anew.
+#[tokio::test]
+async fn b11_what_was_left_out_is_there_after_a_restart_for_its_user_alone() {
+    let (store, id) = (Arc::default(), id_of(&lines()));
+    let start = |user: &'static str, replies: Vec<Reply>| {
+        let store = Arc::clone(&store);
+        let setup = setup().with(|setup| {
+            (setup.store, setup.caller) = (store, Caller::new(user, Permission::Owner));
+        });
+        setup.start(replies)
+    };
+    let rack = start("ada", vec![call("log", json!({})), Reply::text("Read.")]).await;
+    rack.ask(true).await.expect("Read.");
+
+    let messages =
+        json!({"messages": [user("Go."), {"role": "assistant", "content": "Read."}, user("Line 500?")]});
+    let reads =
+        || vec![call("read_result", json!({"id": id, "from": 5000, "length": 10})), Reply::text("Yes.")];
+    let again = start("ada", reads()).await;
+    again.ask_with(true, messages.clone()).await.expect("Yes.");
+    let asked = again.upstream.asked();
+    assert!(asked[0].tools().contains(&"read_result"), "{:?}", asked[0].tools());
+    let read = last_result(&asked[1]);
+    assert!(read.starts_with("[Characters 5000 to 5010]\nline 0500\n"), "{read}");
+
+    let bobs = start("bob", reads()).await;
+    bobs.ask_with(true, messages.clone()).await.expect("Yes.");
+    let asked = bobs.upstream.asked();
+    assert!(!asked[1].text.contains("line 0500"), "{}", asked[1].text);
+}
+
+/// What is longer than what is kept says so where it ends.
+#[tokio::test]
+async fn b11_the_end_of_what_is_kept_of_a_huge_result_is_not_the_end_of_the_result() {
+    let huge: String = (0..1_000_000).map(|line| format!("line {line:06}\n")).collect();
+    let kept = format!("{}\n[… 8854352 more characters of the result are not kept]", &huge[..(3 << 20) - 80]);
+    let id = id_of(&kept);
+    let rack = Setup::new()
+        .plain_tool("log", ToolPolicy::new(), move |_| {
+            let huge = huge.clone();
+            async move { Ok(ToolResult::new(huge)) }
+        })
+        .chat(|chat| chat.limits.max_result_characters = LIMIT)
+        .start([
+            call("log", json!({})),
+            call("read_result", json!({"id": id, "from": (3 << 20) - 180, "length": 1500})),
+            call("read_result", json!({"id": id, "from": 11_000_000})),
+            Reply::text("Read."),
+        ])
+        .await;
+    rack.ask(true).await.expect("Read.");
+    let asked = rack.upstream.asked();
+    let result = last_result(&asked[1]);
+    assert!(result.len() <= LIMIT && result.ends_with("\nline 999999\n"), "{result}");
+    assert!(result.contains(&id), "{result}");
+    let read = last_result(&asked[2]);
+    assert!(read.ends_with("8854352 more characters of the result are not kept]"), "{read}");
+    let read = last_result(&asked[3]);
+    assert!(read.starts_with("[Only the first 31457"), "{read}");
+}

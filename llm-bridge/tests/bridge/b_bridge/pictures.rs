@@ -104,7 +104,7 @@ async fn g12_pictures_of_parallel_calls_stand_behind_all_results_of_their_round(
     for stream in [true, false] {
         let calls = look("c1", 1).call("c2", "clock", &json!({})).call("c3", "camera", &json!({"number": 3}));
         let rack = with_camera().start([calls.into(), look("c4", 4).into(), Reply::text("Seen.")]).await;
-        rack.ask(stream).await.expect("Seen.");
+        rack.ask(stream).await.expect_end("Seen.");
         let asked = rack.upstream.asked();
         let messages = asked[2].messages();
         let roles: Vec<&Value> = messages.iter().map(|message| &message["role"]).collect();
@@ -141,7 +141,7 @@ async fn g12_ollama_gets_pictures_in_its_own_field() {
             .await;
     let base = upstream.base();
     let rack = with_camera().start_before(upstream, &base).await;
-    rack.ask(true).await.expect("Seen.");
+    rack.ask(true).await.expect_end("Seen.");
     let asked = &rack.upstream.asked()[1];
     assert_eq!(asked.path, "/api/chat");
     let [.., result, last] = asked.messages().as_slice() else { panic!() };
@@ -157,7 +157,7 @@ async fn g12_a_model_that_is_told_its_tools_in_the_prompt_sees_pictures_beside_t
                  <tool_call>\n{\"name\": \"camera\", \"arguments\": {\"number\": 2}}\n</tool_call>";
     let setup = with_camera().chat(|chat| chat.tool_style = ToolStyle::Prompt);
     let rack = setup.start([Reply::text(calls), Reply::text("Seen.")]).await;
-    rack.ask(true).await.expect("Seen.");
+    rack.ask(true).await.expect_end("Seen.");
     let asked = &rack.upstream.asked()[1];
     let roles: Vec<&Value> = asked.messages().iter().map(|message| &message["role"]).collect();
     assert_eq!(roles, ["system", "user", "assistant", "user"]);
@@ -185,7 +185,7 @@ async fn g12_a_model_without_sight_gets_descriptions_from_then_on() {
         Reply::error(400, "Only 'text' content type is supported."),
     ] {
         let rack = with_camera().start([look("c1", 1).into(), refusal, Reply::text("Dark.")]).await;
-        rack.ask(true).await.expect("Dark.");
+        rack.ask(true).await.expect_end("Dark.");
         let asked = rack.upstream.asked();
         assert_eq!(asked.iter().map(pictures).collect::<Vec<_>>(), [0, 1, 0]);
         assert_eq!(asked[2].messages().len(), 3);
@@ -198,13 +198,13 @@ async fn g12_a_model_without_sight_gets_descriptions_from_then_on() {
 
         rack.upstream.push(look("c2", 2));
         rack.upstream.push(Reply::text("Dark."));
-        rack.ask(false).await.expect("Dark.");
+        rack.ask(false).await.expect_end("Dark.");
         let asked = rack.upstream.asked();
         assert_eq!(asked[3..].iter().map(pictures).collect::<Vec<_>>(), [0, 0], "remembered");
         // Another model of the same server may well see.
         rack.upstream.push(look("c3", 3));
         rack.upstream.push(Reply::text("Bright."));
-        rack.ask_with(false, json!({"model": "other"})).await.expect("Bright.");
+        rack.ask_with(false, json!({"model": "other"})).await.expect_end("Bright.");
         assert_eq!(pictures(rack.upstream.asked().last().unwrap()), 1);
     }
 }
@@ -214,9 +214,9 @@ async fn g12_a_refusal_of_pictures_is_remembered_only_after_descriptions_have_he
     let script = [look("c1", 1).into(), Reply::error(500, NO_SIGHT), Reply::error(500, "out of memory")];
     let rack = with_camera().start(script).await;
     assert!(!rack.ask(true).await.failure().is_empty());
-    rack.upstream.push(look("c2", 2));
+    // The turn goes on behind its result.
     rack.upstream.push(Reply::text("Bright."));
-    rack.ask(true).await.expect("Bright.");
+    rack.ask(true).await.expect_end("Bright.");
     assert_eq!(pictures(rack.upstream.asked().last().unwrap()), 1);
 }
 
@@ -226,7 +226,7 @@ async fn g12_a_server_that_takes_few_pictures_gets_the_last_ones() {
     let three =
         look("c1", 1).call("c2", "camera", &json!({"number": 2})).call("c3", "camera", &json!({"number": 3}));
     let rack = with_camera().start([three.into(), refusal(), Reply::text("Two.")]).await;
-    rack.ask(true).await.expect("Two.");
+    rack.ask(true).await.expect_end("Two.");
     let asked = rack.upstream.asked();
     assert_eq!((pictures(&asked[1]), pictures(&asked[2])), (3, 2));
     let last = asked[2].messages().last().unwrap();
@@ -241,7 +241,7 @@ async fn g12_a_server_that_takes_few_pictures_gets_the_last_ones() {
     rack.upstream.push(look("d1", 1).call("d2", "camera", &json!({"number": 2})));
     rack.upstream.push(Reply::text("One."));
     let question = json!({"role": "user", "content": [words("And this?"), shown(&png(9, 8, 8))]});
-    rack.ask_with(true, json!({"messages": [question]})).await.expect("One.");
+    rack.ask_with(true, json!({"messages": [question]})).await.expect_end("One.");
     let asked = rack.upstream.asked();
     assert_eq!(asked[4].messages()[0], question);
     assert_eq!(pictures(&asked[4]), 2);
@@ -276,7 +276,7 @@ async fn g12_the_settings_of_a_model_say_whether_it_sees() {
         with_camera().chat(|chat| chat.models = models)
     };
     let rack = set(false).start([look("c1", 1).into(), Reply::text("Dark.")]).await;
-    rack.ask(true).await.expect("Dark.");
+    rack.ask(true).await.expect_end("Dark.");
     assert_eq!(pictures(&rack.upstream.asked()[1]), 0);
     // Then a refusal is a fault that the operator has to know of.
     let rack = set(true).start([look("c1", 1).into(), Reply::error(400, NO_SIGHT)]).await;
@@ -289,7 +289,7 @@ async fn g12_a_turn_shows_the_last_pictures() {
     let setup = with_camera().chat(|chat| chat.limits.max_pictures = 2);
     let looks = [look("c1", 1), look("c2", 2), look("c3", 3)].map(Reply::from);
     let rack = setup.start(looks.into_iter().chain([Reply::text("Seen.")])).await;
-    rack.ask(true).await.expect("Seen.");
+    rack.ask(true).await.expect_end("Seen.");
     let asked = rack.upstream.asked();
     assert_eq!(asked.iter().map(pictures).collect::<Vec<_>>(), [0, 1, 2, 2]);
     let first = asked[3].messages()[2]["content"].as_str().unwrap();
@@ -317,7 +317,7 @@ async fn g12_a_large_picture_is_scaled_and_other_formats_become_ones_that_server
         });
         let rack =
             setup.start([Answer::new().call("c", "show", &json!({})).into(), Reply::text("Seen.")]).await;
-        rack.ask(true).await.expect("Seen.");
+        rack.ask(true).await.expect_end("Seen.");
         let asked = &rack.upstream.asked()[1];
         assert_eq!(asked.messages()[2]["content"], "[picture 1: in the message after the results]");
         let url = asked.messages()[3]["content"][1]["image_url"]["url"].as_str().unwrap();
@@ -352,7 +352,7 @@ async fn g12_bombs_and_files_are_described_and_texts_are_text() {
     });
     let rack = setup.start([Answer::new().call("c", "all", &json!({})).into(), Reply::text("Ok.")]).await;
     let began = Instant::now();
-    rack.ask(true).await.expect("Ok.");
+    rack.ask(true).await.expect_end("Ok.");
     assert!(began.elapsed().as_secs() < 5);
     let asked = &rack.upstream.asked()[1];
     assert_eq!(asked.messages().len(), 3);
@@ -363,9 +363,9 @@ async fn g12_bombs_and_files_are_described_and_texts_are_text() {
         [
             "All:",
             "its text",
-            "[a:y, application/zip, about 6 bytes, not shown here]",
+            "[`ay`, application/zip, 4 bytes: shown to the user]",
             "z: a:z (text/csv, 12 bytes)",
-            "[sound, audio/wav, about 3 bytes, not shown here]",
+            "[`sound.wav`, audio/wav, 3 bytes: shown to the user]",
             &format!(
                 "[picture, image/png, 65535 x 65535 pixels, {length} bytes; not shown: it has too many pixels to be scaled]"
             ),
@@ -467,9 +467,9 @@ async fn g12_large_and_many_pictures_of_clients_are_bounded_and_alike_in_each_re
     let mut messages: Vec<Value> = [user("Look.")].into_iter().chain((0..3).flat_map(result)).collect();
     let setup = Setup::bare().chat(|chat| chat.limits.max_pictures = 2);
     let rack = setup.start([Reply::text("One."), Reply::text("Two.")]).await;
-    rack.ask_with(false, json!({"messages": messages})).await.expect("One.");
+    rack.ask_with(false, json!({"messages": messages})).await.expect_end("One.");
     messages.extend([json!({"role": "assistant", "content": "One."}), user("More.")]);
-    rack.ask_with(false, json!({"messages": messages})).await.expect("Two.");
+    rack.ask_with(false, json!({"messages": messages})).await.expect_end("Two.");
     let asked = rack.upstream.asked();
     assert_eq!((pictures(&asked[0]), pictures(&asked[1])), (2, 2));
     assert!(asked[0].messages()[2]["content"].as_str().unwrap().contains("1700 x 4 pixels"));
@@ -483,9 +483,9 @@ async fn g12_large_and_many_pictures_of_clients_are_bounded_and_alike_in_each_re
 async fn g12_pictures_of_earlier_turns_are_put_back_as_they_were() {
     let rack =
         with_camera().start([look("c1", 1).into(), Reply::text("A door."), Reply::text("Brown.")]).await;
-    rack.ask(true).await.expect("A door.");
+    rack.ask(true).await.expect_end("A door.");
     let messages = [user("Go."), json!({"role": "assistant", "content": "A door."}), user("Which colour?")];
-    rack.ask_with(false, json!({"messages": messages})).await.expect("Brown.");
+    rack.ask_with(false, json!({"messages": messages})).await.expect_end("Brown.");
     let asked = rack.upstream.asked();
     assert_eq!((pictures(&asked[1]), pictures(&asked[2])), (1, 1));
     let before = asked[1].raw("messages");

@@ -60,7 +60,6 @@ async fn a_request_that_never_ends_holds_no_connection() {
         ("/v1/embeddings", plain, "/error/message"),
         ("/v1/audio/transcriptions", "multipart/form-data; boundary=b", "/error/message"),
         ("/execute", plain, "/error/message"),
-        ("/api/render", plain, "/error/message"),
         ("/mcp", plain, "/error/message"),
     ] {
         let begin = match path {

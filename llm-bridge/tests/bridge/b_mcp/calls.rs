@@ -210,7 +210,7 @@ async fn b3_who_is_nobody_any_more_calls_nothing() {
 #[tokio::test]
 async fn b3_a_request_of_nobody_is_refused() {
     let registry = Registry::builder().without_compiled().build().unwrap();
-    let server = McpServer::new(CancellationToken::new(), TaskTracker::new(), |_| None).unwrap();
+    let server = McpServer::new(CancellationToken::new(), TaskTracker::new(), |_| None);
     drop(registry);
     let (here, there) = tokio::io::duplex(1 << 16);
     let serving = tokio::spawn(async move { server.serve(there).await });
@@ -221,4 +221,35 @@ async fn b3_a_request_of_nobody_is_refused() {
         assert_eq!(answer["error"]["code"], -32600, "{answer}");
     }
     drop(serving);
+}
+
+#[tokio::test]
+async fn b19_a_table_is_text_and_structured_where_its_schema_is_listed() {
+    let rack = Rack::new();
+    let table = || registry_core::Table::new(["city", "degrees"]).row(("Oslo", 3));
+    let shown = move |others: Vec<Content>| {
+        handler_fn(move |_, _| {
+            let parts = [Content::from(table())].into_iter().chain(others.clone());
+            std::future::ready(Ok(ToolResult::parts(parts)))
+        })
+    };
+    let mut spec = ToolSpec::new("table", json!({"type": "object"}));
+    spec.output_schema = json!({"type": "object", "required": ["columns", "rows"]});
+    rack.add_with(spec, ToolPolicy::new(), shown(Vec::new()));
+    let markdown = registry_core::Markdown::new("**bold**").into();
+    let file = registry_core::File::new("a b.csv", "a").into();
+    rack.add("parts", ToolPolicy::new(), shown(vec![markdown, file]));
+    for era in ERAS {
+        let mut peer = rack.peer(era, json!({})).await;
+        let answer = peer.call("table", json!({})).await;
+        assert_eq!(text(&answer), "city,degrees\nOslo,3\n");
+        let value = json!({"columns": ["city", "degrees"], "rows": [["Oslo", 3]]});
+        assert_eq!(answer["result"]["structuredContent"], value, "{answer}");
+        let answer = peer.call("parts", json!({})).await;
+        let blocks = answer["result"]["content"].as_array().unwrap();
+        let resource = json!({"uri": "file:///a%20b.csv", "mimeType": "text/csv", "blob": "YQ=="});
+        assert_eq!(blocks[1], json!({"type": "text", "text": "**bold**"}));
+        assert_eq!((&blocks[2]["type"], &blocks[2]["resource"]), (&json!("resource"), &resource));
+        assert_eq!(answer["result"].get("structuredContent"), None);
+    }
 }

@@ -34,11 +34,12 @@ async fn b3_a_tool_says_what_it_is() {
     assert_eq!((&erase["title"], &erase["description"]), (&json!("Erase"), &json!("Erases.")));
     assert_eq!(
         erase["annotations"],
-        json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true})
+        json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": true})
     );
     assert_eq!(erase["inputSchema"]["properties"]["a"]["type"], "string");
     assert_eq!(erase["outputSchema"]["type"], "object");
-    assert_eq!(words["annotations"], json!({"readOnlyHint": true}), "the rest is about tools that write");
+    let reads = json!({"readOnlyHint": true, "openWorldHint": false});
+    assert_eq!(words["annotations"], reads, "the rest is about tools that write");
     assert_eq!(words.get("outputSchema"), None, "only an object's is listed");
     assert_eq!((&result["cacheScope"], &result["resultType"]), (&json!("private"), &json!("complete")));
     assert!(result["ttlMs"].as_u64().is_some(), "{result}");
@@ -141,6 +142,7 @@ async fn b3_a_change_right_after_the_acknowledgement_is_told_and_nothing_else() 
     let visitor = Visitor {
         registry: rack.registry.clone(),
         context: rack.registry.context(Caller::new("ada", Permission::User)),
+        session: None,
     };
     let known = Rack { server: rack.server.asked_by(visitor), ..rack };
     let mut peer = known.peer(Era::Modern, json!({})).await;

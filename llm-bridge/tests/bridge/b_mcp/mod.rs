@@ -6,6 +6,7 @@ mod calls;
 mod listing;
 mod names;
 mod peer;
+mod questions;
 mod waiting;
 
 use std::{
@@ -88,9 +89,9 @@ impl Rack {
                 let caller = who.lock().unwrap().clone();
                 let standing = Arc::new(Revocable(Arc::clone(&revoked), caller.clone()));
                 let context = registry.context(caller).with_authority(standing);
-                Some(Visitor { registry: registry.clone(), context })
+                Some(Visitor { registry: registry.clone(), context, session: None })
             };
-            McpServer::new(closing.clone(), calls.clone(), identify).unwrap()
+            McpServer::new(closing.clone(), calls.clone(), identify)
         };
         Self { registry, audit, server, who, revoked, closing, calls }
     }

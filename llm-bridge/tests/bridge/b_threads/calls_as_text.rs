@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{CALL, Thread, expect_added};
-use crate::support::{Answer, Reply, Setup};
+use crate::support::{Answer, Reply, Setup, client_tool};
 
 /// <https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/810>: behind its thoughts a call stands in `content`, the finish reason is
 /// `stop`, and the client prints it.
@@ -63,5 +63,29 @@ async fn b2_a_native_call_in_a_whole_answer_is_run_before_the_client_gets_it() {
         let rack = Setup::new().start([Reply::json(200, &whole), Answer::text("It is 5.").into()]).await;
         let reported = rack.ask(stream).await;
         expect_added(&rack, &reported, "It is 5.");
+    }
+}
+
+/// <https://github.com/continuedev/continue/pull/11870>: a local model writes the calls of the client's tools into the text, and they stand in the
+/// chat as they are. In the client's own request they become calls in the fields of its API.
+#[tokio::test]
+async fn b2_a_call_of_the_clients_tool_in_the_text_comes_in_the_fields_of_its_api() {
+    let _thread = Thread("https://github.com/continuedev/continue/pull/11870");
+    let call = r#"{"name": "weather", "arguments": {"city": "Oslo"}}"#;
+    for said in [
+        format!("I look.\n\n<tool_call>\n{call}\n</tool_call>"),
+        format!("I look.\n\n```json\n{call}\n```"),
+        "I look.\n\n<function=weather>\n<parameter=city>\nOslo\n</parameter>\n</function>".to_owned(),
+    ] {
+        for stream in [true, false] {
+            let rack = Setup::new().start_of_kind("llama.cpp", [Reply::text(&said)]).await;
+            let reported = rack.ask_with(stream, json!({"tools": [client_tool("weather")]})).await;
+            assert_eq!(reported.named_calls(), [("weather".to_owned(), json!({"city": "Oslo"}))], "{said}");
+            assert_eq!(
+                (reported.content.trim(), reported.finish.as_deref()),
+                ("I look.", Some("tool_calls"))
+            );
+            assert!(rack.ran().is_empty());
+        }
     }
 }

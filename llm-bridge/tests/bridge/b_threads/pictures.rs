@@ -3,7 +3,7 @@
 use registry_core::{Content, ToolPolicy, ToolResult};
 use serde_json::{Value, json};
 
-use super::Thread;
+use super::{Thread, expect_continued, texts};
 use crate::support::{Answer, Rack, Reply, Setup, user};
 
 /// The smallest PNG: one white pixel.
@@ -45,7 +45,7 @@ async fn g12_the_picture_of_a_tool_is_before_the_model_in_the_same_turn() {
     let _thread = Thread("https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/1746");
     for stream in [true, false] {
         let rack = with_screenshot(vec![picture()], [look(), Reply::text("A white dot.")]).await;
-        rack.ask(stream).await.expect("A white dot.");
+        rack.ask(stream).await.expect_end("A white dot.");
         let asked = rack.upstream.asked();
         assert_eq!(pictures(asked[1].messages()), [&json!(format!("data:image/png;base64,{PNG}"))]);
     }
@@ -57,7 +57,7 @@ async fn g12_texts_and_pictures_of_one_result_are_told_apart() {
     let _thread = Thread("https://github.com/openai/codex/issues/4819");
     let parts = vec![text("before"), picture(), text("after"), picture()];
     let rack = with_screenshot(parts, [look(), Reply::text("Twice a white dot.")]).await;
-    rack.ask(true).await.expect("Twice a white dot.");
+    rack.ask(true).await.expect_end("Twice a white dot.");
     let asked = rack.upstream.asked();
     let messages = asked[1].messages();
     assert_eq!(pictures(messages).len(), 2);
@@ -74,8 +74,8 @@ async fn g12_no_model_reads_a_picture_as_base64() {
         Reply::error(500, "image input is not supported - hint: you may need to provide the mmproj");
     let replies = [look(), no_sight, Reply::text("I cannot see it."), Reply::text("No.")];
     let rack = with_screenshot(vec![picture()], replies).await;
-    rack.ask(true).await.expect("I cannot see it.");
-    rack.ask_with(true, json!({"messages": [user("And now?")]})).await.expect("No.");
+    rack.ask(true).await.expect_end("I cannot see it.");
+    rack.ask_with(true, json!({"messages": [user("And now?")]})).await.expect_end("No.");
     let asked = rack.upstream.asked();
     assert_eq!(asked[1].text.matches(PNG).count(), 1, "as a picture, once");
     for told in &asked[2..] {
@@ -86,4 +86,22 @@ async fn g12_no_model_reads_a_picture_as_base64() {
         "it is told of: {}",
         asked[2].text
     );
+}
+
+/// <https://github.com/unslothai/unsloth/issues/10057>: of the picture that an MCP server returns the model reads that one is shown to the user, and in the
+/// next turn it is not there either.
+#[tokio::test]
+async fn g12_the_picture_of_a_tool_is_there_in_the_next_turn() {
+    let _thread = Thread("https://github.com/unslothai/unsloth/issues/10057");
+    let replies = [look(), Reply::text("A white dot."), Reply::text("White.")];
+    let rack = with_screenshot(vec![picture()], replies).await;
+    let shown = rack.ask_with(true, texts(&["Look."])).await;
+    shown.expect_end("A white dot.");
+    rack.ask_with(true, texts(&["Look.", &shown.content, "Which colour?"])).await.expect("White.");
+    let asked = rack.upstream.asked();
+    for asked in &asked[1..] {
+        assert_eq!(pictures(asked.messages()), [&json!(format!("data:image/png;base64,{PNG}"))]);
+        assert!(!asked.text.contains("displayed to the user"), "{}", asked.text);
+    }
+    expect_continued(&asked);
 }

@@ -4,7 +4,7 @@ use registry_core::{ToolPolicy, ToolResult, ToolSpec, handler_fn};
 use serde_json::json;
 
 use super::{Thread, expect_continued, texts};
-use crate::support::{Answer, Reply, Setup};
+use crate::support::{Answer, Reply, Setup, client_tool, user};
 
 const DEFERRED: ToolPolicy = ToolPolicy { deferred: true, ..ToolPolicy::new() };
 
@@ -62,5 +62,58 @@ async fn b15_the_line_break_before_a_call_is_sent_back() {
         let asked = rack.upstream.asked();
         assert_eq!(asked[2].messages()[1]["content"], "I add them:\n");
         expect_continued(&asked);
+    }
+}
+
+/// <https://github.com/antirez/ds4/issues/200>: clients read the arguments of a call and write them anew, in another order, so that the call in the next
+/// prompt is not the one that the model wrote.
+#[tokio::test]
+async fn b15_a_call_is_sent_back_in_the_models_own_words() {
+    let _thread = Thread("https://github.com/antirez/ds4/issues/200");
+    for stream in [true, false] {
+        let delta = json!({"tool_calls": [{"index": 0, "id": "call_1", "type": "function",
+            "function": {"name": "weather", "arguments": "{\"when\":\"now\",\"city\":\"Oslo\"}"}}]});
+        let replies = [Answer::new().delta(delta).finish("tool_calls").into(), Reply::text("It is grey.")];
+        let rack = Setup::new().start_of_kind("llama.cpp", replies).await;
+        let tools = json!([client_tool("weather")]);
+        let reported = rack.ask_with(stream, json!({"tools": tools})).await;
+        let mut call = reported.calls[0].clone();
+        call["function"]["arguments"] = "{\"city\": \"Oslo\", \"when\": \"now\"}".into();
+        let messages = json!([
+            user("Go."),
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": "grey"},
+        ]);
+        rack.ask_with(stream, json!({"tools": tools, "messages": messages})).await.expect("It is grey.");
+        let asked = rack.upstream.asked();
+        let sent = &asked[1].messages()[1]["tool_calls"][0]["function"]["arguments"];
+        assert_eq!(sent, "{\"when\":\"now\",\"city\":\"Oslo\"}");
+    }
+}
+
+/// <https://github.com/open-webui/open-webui/issues/23339>: a turn of several rounds with calls comes back as one text, trimmed and without its thoughts,
+/// and all of it is read again.
+#[tokio::test]
+async fn b15_a_turn_of_several_rounds_is_continued_where_the_client_has_its_text_alone() {
+    let _thread = Thread("https://github.com/open-webui/open-webui/issues/23339");
+    for stream in [true, false] {
+        let thinking = |text: &str| Answer::new().delta(json!({"reasoning_content": text}));
+        let replies = [
+            thinking("First the sum.").say("I add.\n").call("c", "add", &json!({"a": 2, "b": 3})).into(),
+            thinking("Now the divisor.")
+                .say("And divide.")
+                .call("d", "math_gcd", &json!({"a": 12, "b": 18}))
+                .into(),
+            thinking("That is it.").say("5 and 6.\n\n").into(),
+            Reply::text("Sure."),
+            Reply::text("Yes."),
+        ];
+        let rack = Setup::new().start_of_kind("llama.cpp", replies).await;
+        let shown = rack.ask_with(stream, texts(&["Go."])).await.content;
+        let shown = shown.trim();
+        assert_eq!(rack.ran().len(), 2);
+        rack.ask_with(stream, texts(&["Go.", shown, "Sure?"])).await.expect("Sure.");
+        rack.ask_with(stream, texts(&["Go.", shown, "Sure?", "Sure.", "Yes?"])).await.expect("Yes.");
+        expect_continued(&rack.upstream.asked());
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{CALL, Thread, expect_added};
-use crate::support::{Act, Answer, Rack, Reply, Setup, client_tool, event, within};
+use crate::support::{Act, Answer, Rack, Reply, Setup, client_tool, event, text_event, within};
 
 const JSON_CALL: &str = r#"{"name": "add", "arguments": {"a": 2, "b": 3}}"#;
 
@@ -153,4 +153,27 @@ async fn g11_a_server_that_fails_at_required_calls_is_asked_so_that_it_has_not_t
     // Where no call is required, there is nothing to be done otherwise.
     let rack = Setup::new().start_of_kind("vllm", [failing()]).await;
     assert!(rack.ask(true).await.failure().contains("pop from empty list"));
+}
+
+/// <https://github.com/vllm-project/vllm/issues/20028>: with `required` and a stream the call comes as the list that the server has kept the model to, in
+/// pieces of text, and the answer ends with `stop`.
+#[tokio::test]
+async fn g11_a_required_call_that_streams_as_a_list_in_the_text_is_a_call() {
+    let _thread = Thread("https://github.com/vllm-project/vllm/issues/20028");
+    let list = r#"[{"name": "weather", "parameters": {"city": "Oslo"}}]"#;
+    for size in [1, 7, 100] {
+        let pieces: Vec<Act> = list
+            .as_bytes()
+            .chunks(size)
+            .map(|piece| text_event(std::str::from_utf8(piece).unwrap()))
+            .collect();
+        let last = event(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}));
+        let reply = Reply::stream(pieces.into_iter().chain([last, Act::Send(b"data: [DONE]\n\n".to_vec())]));
+        let rack = Setup::bare().start_of_kind("vllm", [reply]).await;
+        let fields = json!({"tools": [client_tool("weather")], "tool_choice": "required"});
+        let reported = rack.ask_with(true, fields).await;
+        assert_eq!(reported.named_calls(), [("weather".to_owned(), json!({"city": "Oslo"}))], "{size}");
+        assert_eq!((reported.content.as_str(), reported.finish.as_deref()), ("", Some("tool_calls")));
+        assert_eq!(rack.upstream.asked().len(), 1);
+    }
 }

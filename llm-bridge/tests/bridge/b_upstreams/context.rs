@@ -229,10 +229,15 @@ async fn b14_the_client_and_the_settings_say_first_how_large_ollamas_context_is(
     let rack = rack_of(setup(), Site::of_kind("ollama", &["m"]), |_| ()).await;
     prepare(&rack, "ollama").await;
     assert_eq!(num_ctx(&rack, 5000).await, 12_345);
-    rack.upstream.push(Reply::text("Hi."));
-    let body = json!({"model": "m", "stream": false, "options": {"num_ctx": 2048},
-        "messages": [user(&"word ".repeat(5000))]});
-    let reply = within(rack.client.post(rack.url("/api/chat")).json(&body).send()).await.unwrap();
-    assert_eq!(reply.status(), 200);
-    assert_eq!(rack.upstream.asked().pop().unwrap().body["options"], json!({"num_ctx": 2048}));
+    // As some clients write what they leave to the server.
+    for (said, expected) in
+        [(json!(2048), json!(2048)), (json!(2048.0), json!(2048.0)), (Value::Null, json!(12_345))]
+    {
+        rack.upstream.push(Answer::text("Hi.").usage(1026, 2));
+        let body = json!({"model": "m", "stream": false, "options": {"num_ctx": said},
+            "messages": [user(&"word ".repeat(5000))]});
+        let reply = within(rack.client.post(rack.url("/api/chat")).json(&body).send()).await.unwrap();
+        assert_eq!(reply.status(), 200);
+        assert_eq!(rack.upstream.asked().pop().unwrap().body["options"], json!({"num_ctx": expected}));
+    }
 }

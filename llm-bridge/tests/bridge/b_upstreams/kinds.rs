@@ -43,7 +43,7 @@ async fn b14_every_kind_of_server_is_recognised_when_it_is_first_asked() {
             let looked = rack.upstream.looked();
             let lists = looked.iter().filter(|path| *path == "/v1/models").count();
             // Some say there how large the context is.
-            let expected = if matches!(kind.id, "vllm" | "sglang" | "jan") { 2 } else { 1 };
+            let expected = if matches!(kind.id, "vllm" | "sglang" | "jan" | "toolrack") { 2 } else { 1 };
             assert_eq!(lists, expected, "{}: it is looked at once: {looked:?}", kind.id);
         }
     }

@@ -5,3 +5,4 @@ mod kinds;
 mod ollama;
 mod raw;
 mod several;
+mod toolracks;

@@ -1,15 +1,20 @@
 //! The raw route: prompts from the model's own template, and calls read here.
 
-use std::{io::Write, path::PathBuf, time::Duration};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use llm_bridge::{
-    turn::{ModelRoute, ModelSettings, Models},
+    turn::{ModelRoute, ModelSettings, Models, ToolStyle},
     upstream::{Upstream, UpstreamSettings},
 };
+use registry_core::{ToolPolicy, ToolResult};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use crate::support::{Act, Answer, Rack, Reply, Scripted, Setup, Site, event, within};
+use crate::support::{Act, Answer, Log, Rack, Reply, Scripted, Setup, Site, client_tool, event, within};
 
 const TEMPLATE: &str = "{{ bos_token }}{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}\
     {% for m in messages %}<|{{ m.role }}|>{{ m.content }}\
@@ -120,6 +125,105 @@ async fn b14_ollama_gets_a_raw_prompt_from_a_template_in_a_file() {
     assert_eq!(body["options"], json!({"num_ctx": 32768, "stop": ["X"]}));
 }
 
+/// A GGUF file with a template and three tokens, of which the last ends an answer.
+fn gguf(template: &str) -> Vec<u8> {
+    let text = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    let field = |name: &str, kind: u32, value: &[u8]| [&text(name)[..], &kind.to_le_bytes(), value].concat();
+    let tokens = [&8_u32.to_le_bytes()[..], &3_u64.to_le_bytes(), &text("x"), &text("<s>"), &text("<|end|>")];
+    let fields = [
+        field("tokenizer.ggml.tokens", 9, &tokens.concat()),
+        field("tokenizer.ggml.bos_token_id", 4, &1_u32.to_le_bytes()),
+        field("tokenizer.ggml.eos_token_id", 4, &2_u32.to_le_bytes()),
+        field("tokenizer.chat_template", 8, &text(template)),
+    ];
+    [&b"GGUF"[..], &3_u32.to_le_bytes(), &0_u64.to_le_bytes(), &4_u64.to_le_bytes(), &fields.concat()]
+        .concat()
+}
+
+/// An Ollama that says that its model is in this file.
+fn ollama_with(file: &Path, template: &str) -> Site {
+    let mut site = Site::of_kind("ollama", &["m"]);
+    let modelfile = format!("# Modelfile\n# FROM m:latest\n\nFROM {}\nTEMPLATE x\n", file.display());
+    site.pages.push(("/api/show", json!({"modelfile": modelfile, "template": template})));
+    site
+}
+
+fn generated(text: &str) -> Reply {
+    let line = |text: &str, done: bool| {
+        let line = json!({"model": "m", "response": text, "done": done, "done_reason": "stop"});
+        Act::Send(format!("{line}\n").into_bytes())
+    };
+    Reply::Raw { status: 200, kind: "application/x-ndjson", acts: vec![line(text, false), line("", true)] }
+}
+
+/// The name of a file of a model.
+fn blob() -> String {
+    format!("sha256-{}", "0123456789abcdef".repeat(4))
+}
+
+#[tokio::test]
+async fn b14_the_template_of_ollama_is_read_from_the_models_file_on_this_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = folder.path().join("blobs");
+    std::fs::create_dir(&blobs).unwrap();
+    let file = blobs.join(blob());
+    std::fs::write(&file, gguf(TEMPLATE)).unwrap();
+    let site = ollama_with(&file, "{{ .Prompt }}");
+    let rack = rack_of(site, raw(), vec![generated(CALL), generated("It is 5.")]).await;
+    rack.ask(true).await.expect("It is 5.");
+    assert_eq!(rack.ran().len(), 1);
+    let asked = rack.upstream.asked();
+    assert_eq!(asked[0].path, "/api/generate");
+    assert_eq!(asked[0].body["prompt"], "[add][math_gcd]<|user|>Go.<|end|><|assistant|>");
+    assert_eq!(asked[0].body["options"]["stop"], json!(["<|end|>"]));
+
+    // Newer versions give the template of a model that they render with it.
+    let site = ollama_with(Path::new("/nowhere"), TEMPLATE);
+    let rack = rack_of(site, raw(), vec![generated(CALL), generated("It is 5.")]).await;
+    rack.ask(true).await.expect("It is 5.");
+    assert_eq!(rack.upstream.asked()[0].path, "/api/generate");
+}
+
+#[tokio::test]
+async fn b14_no_other_file_is_read_for_ollama_and_nothing_of_it_is_reported() {
+    const SECRET: &str = "GGUK-secret-of-this-machine";
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = folder.path().join("blobs");
+    std::fs::create_dir(&blobs).unwrap();
+    let (secret, elsewhere) = (folder.path().join("secret"), folder.path().join(blob()));
+    std::fs::write(&secret, SECRET).unwrap();
+    std::fs::write(&elsewhere, gguf(TEMPLATE)).unwrap();
+    let named = |letter: &str| blobs.join(format!("sha256-{}", letter.repeat(64)));
+    std::fs::write(named("a"), SECRET).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, named("b")).unwrap();
+    std::fs::create_dir(named("c")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(named("d")).status().unwrap().success());
+    for (file, why) in [
+        (secret, "not on this machine"),
+        (elsewhere, "not on this machine"),
+        (blobs.join("..").join("blobs").join(blob()), "not on this machine"),
+        (named("a"), "not a GGUF file"),
+        (named("b"), "no file"),
+        (named("c"), "no file"),
+        (named("d"), "no file"),
+        (named("e"), "not found"),
+    ] {
+        let log = Log::start();
+        let site = ollama_with(&file, "{{ .Prompt }}");
+        let rack = rack_of(site, raw(), vec![Answer::text("Hi.").into()]).await;
+        rack.ask(true).await.expect("Hi.");
+        assert_eq!(rack.upstream.asked()[0].path, "/api/chat");
+        let said = log.text();
+        assert!(
+            said.contains(why) && said.contains("as `template` of the model"),
+            "{}: {said}",
+            file.display()
+        );
+        let asked = rack.upstream.asked();
+        assert!(!said.contains("secret-of") && !asked.iter().any(|asked| asked.text.contains("secret-of")));
+    }
+}
+
 #[tokio::test]
 async fn b14_completions_of_vllm_and_sglang_come_with_their_special_tokens() {
     let file = file_of(TEMPLATE);
@@ -209,4 +313,178 @@ async fn b14_pictures_go_to_the_chat_endpoint() {
         rack.post(&json!({"model": "m", "messages": [{"role": "user", "content": [picture]}]})).await;
     assert!(within(response.text()).await.unwrap().contains("A cat."));
     assert_eq!(rack.upstream.asked()[0].path, "/v1/chat/completions");
+}
+
+/// A tool of the client whose calls have to fit its schema.
+fn strict_tool() -> Value {
+    let mut tool = client_tool("set_light");
+    tool["function"]["strict"] = json!(true);
+    tool
+}
+
+fn strict(route: Option<ModelRoute>, strict_tools: Option<bool>, dialect: Option<&'static str>) -> Models {
+    let settings = ModelSettings { route, strict_tools, dialect, ..ModelSettings::default() };
+    Models::try_from(std::collections::BTreeMap::from([("m".to_owned(), settings)])).unwrap()
+}
+
+#[tokio::test]
+async fn b14_calls_of_strict_tools_are_whole_once_llama_cpps_model_has_opened_one() {
+    let raw = Some(ModelRoute::Raw);
+    for (tools, set, is_held) in [
+        (json!([strict_tool()]), None, true),
+        (json!([client_tool("set_light")]), None, false),
+        (json!([strict_tool()]), Some(false), false),
+        (json!([]), Some(true), true),
+        (json!([]), None, false),
+    ] {
+        let rack =
+            rack_of(llama_cpp(TEMPLATE), strict(raw, set, None), vec![completion(CALL), completion("5.")])
+                .await;
+        assert_eq!(rack.ask_with(true, json!({"tools": tools})).await.content, "5.");
+        for asked in rack.upstream.asked() {
+            let body = &asked.body;
+            assert_eq!(
+                (asked.path.as_str(), body["grammar"].is_string()),
+                ("/completion", is_held),
+                "{body}"
+            );
+            if !is_held {
+                assert!(
+                    body.get("grammar_lazy").is_none() && body.get("grammar_triggers").is_none(),
+                    "{body}"
+                );
+                continue;
+            }
+            let grammar = body["grammar"].as_str().unwrap();
+            assert!(
+                grammar.starts_with("root ::= \"<tool_call>\" ") && grammar.contains("math_gcd"),
+                "{grammar}"
+            );
+            assert_eq!(grammar.contains("set_light"), tools != json!([]), "{grammar}");
+            assert_eq!(body["grammar_lazy"], true);
+            assert_eq!(body["grammar_triggers"], json!([{"type": 1, "value": "<tool_call>"}]));
+            assert!(body["preserved_tokens"].as_array().unwrap().contains(&json!("<tool_call>")));
+            assert!(!body["prompt"].as_str().unwrap().contains("</think>"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn b14_vllm_and_sglang_get_structural_tags_for_strict_tools() {
+    let file = file_of(TEMPLATE);
+    for kind in ["vllm", "sglang"] {
+        for route in [Some(ModelRoute::Raw), None] {
+            let chunk = |text: &str, reason: Value| {
+                event(&json!({"choices": [{"index": 0, "text": text, "finish_reason": reason}]}))
+            };
+            let said = |text: &str| match route {
+                Some(_) => Reply::stream([
+                    chunk(text, Value::Null),
+                    chunk("", json!("stop")),
+                    Act::Send(b"data: [DONE]\n\n".to_vec()),
+                ]),
+                None => Reply::text(text),
+            };
+            let template = route.map(|_| file.path().to_owned());
+            let settings = ModelSettings {
+                route,
+                template,
+                strict_tools: Some(true),
+                tool_style: route.is_none().then_some(ToolStyle::Prompt),
+                ..ModelSettings::default()
+            };
+            let models =
+                Models::try_from(std::collections::BTreeMap::from([("m".to_owned(), settings)])).unwrap();
+            let replies = vec![said(CALL), said("It is 5.")];
+            let rack = rack_of(Site::of_kind(kind, &["m"]), models, replies).await;
+            let reported = rack.ask_with(true, json!({"parallel_tool_calls": false})).await;
+            assert_eq!((reported.content.as_str(), rack.ran().len()), ("It is 5.", 1), "{kind}");
+            let path = if route.is_some() { "/v1/completions" } else { "/v1/chat/completions" };
+            for asked in rack.upstream.asked() {
+                let body = &asked.body;
+                assert_eq!(asked.path, path);
+                let tag = match kind {
+                    "vllm" => {
+                        serde_json::from_str(body["structured_outputs"]["structural_tag"].as_str().unwrap())
+                    }
+                    _ => Ok(body["response_format"].clone()),
+                };
+                let mut tag: Value = tag.unwrap();
+                let grammar = tag["format"]["tags"][0]["content"]["grammar"].take();
+                assert!(grammar.as_str().unwrap().contains("math_gcd"), "{grammar}");
+                let inner = json!({
+                    "type": "tag", "begin": "<tool_call>", "content": {"type": "grammar", "grammar": null}, "end": "",
+                });
+                let tags = json!({
+                    "type": "triggered_tags", "triggers": ["<tool_call>"], "tags": [inner], "stop_after_first": true,
+                });
+                assert_eq!(tag, json!({"type": "structural_tag", "format": tags}), "{kind}");
+                assert!(body.get("grammar").is_none() && body.get("ebnf").is_none(), "{body}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn b14_a_dialect_without_an_opening_and_an_answer_of_a_given_form_leave_calls_free() {
+    let raw = Some(ModelRoute::Raw);
+    for (dialect, fields) in [
+        (Some("pythonic"), json!({"tools": [strict_tool()]})),
+        (
+            None,
+            json!({"model": "m:plain", "tools": [strict_tool()], "response_format": {"type": "json_object"}}),
+        ),
+        (None, json!({"tools": [strict_tool()], "grammar": "root ::= \"x\""})),
+    ] {
+        let rack = rack_of(llama_cpp(TEMPLATE), strict(raw, None, dialect), vec![completion("{}")]).await;
+        assert_eq!(rack.ask_with(true, fields.clone()).await.content, "{}", "{fields}");
+        assert!(rack.upstream.asked()[0].body.get("grammar_lazy").is_none(), "{fields}");
+    }
+    // A chat of llama.cpp would hold to such a grammar from the first word on.
+    let settings = ModelSettings {
+        tool_style: Some(ToolStyle::Prompt),
+        strict_tools: Some(true),
+        ..ModelSettings::default()
+    };
+    let models = Models::try_from(std::collections::BTreeMap::from([("m".to_owned(), settings)])).unwrap();
+    let rack = rack_of(llama_cpp(TEMPLATE), models, vec![Reply::text("Hello.")]).await;
+    assert_eq!(rack.ask_with(true, json!({})).await.content, "Hello.");
+    let asked = rack.upstream.asked();
+    assert!(asked[0].path.ends_with("/chat/completions") && asked[0].body.get("grammar").is_none());
+}
+
+#[tokio::test]
+async fn b14_a_server_that_refuses_the_grammar_or_breaks_at_it_is_asked_without_it() {
+    let broken = json!({"error": {
+        "code": 500, "message": "got exception: Unexpected empty grammar stack after accepting piece: >y (7)", "type": "server_error",
+    }});
+    let within =
+        Reply::stream([event(&json!({"index": 0, "content": "Hm. ", "stop": false})), event(&broken)]);
+    for refusal in [Reply::error(400, "Failed to initialize samplers: failed to parse grammar"), within] {
+        let replies = vec![refusal, completion(CALL), completion("It is 5.")];
+        let rack =
+            rack_of(llama_cpp(TEMPLATE), strict(Some(ModelRoute::Raw), Some(true), None), replies).await;
+        let reported = rack.ask_with(true, json!({})).await;
+        assert!(reported.content.ends_with("It is 5."), "{}", reported.content);
+        let asked = rack.upstream.asked();
+        let held: Vec<bool> = asked.iter().map(|asked| asked.body["grammar"].is_string()).collect();
+        assert_eq!(held, [true, false, false]);
+        assert!(asked.iter().all(|asked| asked.path == "/completion"));
+    }
+}
+
+#[tokio::test]
+async fn b14_what_a_search_finds_can_be_called_in_the_same_turn() {
+    let search = "<tool_call>{\"name\": \"search_tools\", \"arguments\": {\"query\": \"tides\"}}</tool_call>";
+    let upstream = Scripted::start_as(llama_cpp(TEMPLATE), [completion(search), completion("5.")]).await;
+    let settings = UpstreamSettings::new(upstream.base(), Duration::from_secs(20));
+    let deferred = ToolPolicy { deferred: true, ..ToolPolicy::new() };
+    let setup = Setup::new().plain_tool("far.tides", deferred, |_| async { Ok(ToolResult::new("high")) });
+    let setup = setup.chat(|chat| chat.models = strict(Some(ModelRoute::Raw), Some(true), None));
+    let rack = setup.start_with(upstream, Upstream::server(settings).unwrap()).await;
+    assert_eq!(rack.ask_with(true, json!({})).await.content, "5.");
+    let asked = rack.upstream.asked();
+    let allows: Vec<bool> =
+        asked.iter().map(|asked| asked.body["grammar"].as_str().unwrap().contains("far_tides")).collect();
+    assert_eq!(allows, [false, true]);
 }

@@ -17,6 +17,7 @@ use std::{
 use llm_bridge::{
     metrics::{CallMetrics, Metrics},
     server::{self, Access, PublicUrl, ServerSettings},
+    traces::Traces,
     turn::{Backend, ChatSettings},
     upstream::Upstream,
 };
@@ -124,6 +125,7 @@ pub struct Setup {
     pub store: Arc<MemoryStore>,
     /// What is kept of conversations; `None` for the store in memory.
     pub conversations: Option<Conversations>,
+    pub traces: Option<Traces>,
     audit: Arc<MemoryAudit>,
     calls: Arc<CallMetrics>,
     ran: Ran,
@@ -159,6 +161,7 @@ impl Setup {
             request_timeout: server::REQUEST_TIMEOUT,
             store: Arc::default(),
             conversations: None,
+            traces: None,
             audit,
             calls,
             ran: Ran::default(),
@@ -252,11 +255,13 @@ impl Setup {
         let in_memory = || Conversations::new(self.store.clone(), ConversationLimits::default());
         let conversations = self.conversations.unwrap_or_else(in_memory);
         let settings = ServerSettings {
+            chats: Some(self.store.clone()),
             conversations: Some(conversations),
             public_url: self.public_url,
             request_timeout: self.request_timeout,
             access: self.access,
             metrics: Metrics::default().with_calls(self.calls),
+            traces: self.traces,
             grace: self.grace,
             write_timeout: self.write_timeout,
             ..ServerSettings::new(self.caller, self.store)

@@ -84,6 +84,11 @@ impl Site {
                     ("/api/tags", tags(names)),
                 ],
             ),
+            // Another header.
+            "toolrack" => Self::of(
+                "\r\nx-toolrack-via: 0123456789abcdef",
+                [("/v1/models", list(names, "llamacpp")), ("/api/version", json!({"version": "0.13.1"}))],
+            ),
             "llamafile" => Self::of("llamafile/0.9.3", [("/v1/models", list(names, "llamafile"))]),
             "llama.cpp" => Self::of(
                 "llama.cpp",

@@ -5,7 +5,7 @@ use std::{path::Path, process::Command};
 use serde_json::{Map, Value, json};
 use toolrack_dialects::dialect;
 
-use crate::support::{Act, Answer, Asked, Character, Reply, Scripted, Site};
+use crate::support::{Act, Answer, Asked, Character, Reply, Scripted, Site, event};
 
 /// What the program has printed and how it ended.
 struct Ran {
@@ -43,8 +43,8 @@ async fn examined(site: Site, character: Character) -> Value {
 }
 
 fn asked_to_answer(scripted: &Scripted) -> usize {
-    let is_chat = |asked: &&Asked| asked.path.ends_with("/chat/completions") || asked.path.ends_with("/chat");
-    scripted.asked().iter().filter(is_chat).count()
+    let paths = ["/v1/chat/completions", "/api/chat", "/completion", "/api/generate"];
+    scripted.asked().iter().filter(|asked| paths.contains(&asked.path.as_str())).count()
 }
 
 /// The probe with its verdict, as in `native: yes`.
@@ -56,8 +56,22 @@ fn verdicts(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The text of the last message.
+/// The settings that are recommended: these, and no others.
+fn settings(these: Value) -> Value {
+    let mut all = no_settings();
+    all.as_object_mut().unwrap().extend(these.as_object().unwrap().clone());
+    all
+}
+
+fn no_settings() -> Value {
+    json!({"tool_style": null, "dialect": null, "route": null, "template": null})
+}
+
+/// The text of the last message, or of the last one in a prompt of [`TEMPLATE`].
 fn question(asked: &Asked) -> String {
+    if let Some(prompt) = asked.body["prompt"].as_str() {
+        return prompt.rsplit("<|user|>").next().unwrap().to_owned();
+    }
     let content = &asked.messages().last().unwrap()["content"];
     let parts = content.as_array().into_iter().flatten();
     let text = parts.filter_map(|part| part["text"].as_str()).collect::<String>();
@@ -87,9 +101,20 @@ fn natively(calls: Vec<(&'static str, Value)>) -> Reply {
 }
 
 fn written(name: &str, calls: Vec<(&'static str, Value)>) -> Reply {
+    Reply::text(&text_of(name, &calls))
+}
+
+/// Calls in a dialect.
+fn text_of(name: &str, calls: &[(&str, Value)]) -> String {
     let row = dialect(name).unwrap();
     let text = calls.iter().map(|(name, arguments)| row.call(name, arguments.as_object().unwrap()).unwrap());
-    Reply::text(&text.collect::<Vec<_>>().join("\n"))
+    text.collect::<Vec<_>>().join("\n")
+}
+
+/// An answer of `/completion`.
+fn completed(text: &str) -> Reply {
+    let last = json!({"content": "", "stop": true, "stop_type": "eos", "tokens_evaluated": 10, "tokens_predicted": 5});
+    Reply::stream([event(&json!({"index": 0, "content": text, "stop": false})), event(&last)])
 }
 
 /// An answer without tools, as a good server gives it.
@@ -144,6 +169,7 @@ async fn b16_a_model_that_is_able_needs_no_settings() {
     let expected = [
         "native: yes",
         "text: no",
+        "route: not_tried",
         "parallel: yes",
         "required: yes",
         "named: yes",
@@ -156,7 +182,7 @@ async fn b16_a_model_that_is_able_needs_no_settings() {
         "cache: yes",
     ];
     assert_eq!(verdicts(&report), expected, "{report:#}");
-    assert_eq!(report["settings"], json!({"tool_style": null, "dialect": null}));
+    assert_eq!(report["settings"], no_settings());
     assert_eq!((&report["toml"], &report["advice"]), (&Value::Null, &json!([])));
     let probes = &report["probes"];
     assert_eq!((&probes["native"]["right"], &probes["native"]["tries"]), (&json!(3), &json!(3)));
@@ -180,10 +206,11 @@ async fn b16_calls_that_a_server_leaves_in_the_text_are_seen_with_their_dialect(
     })
     .await;
     let verdicts = verdicts(&report);
-    assert_eq!(verdicts[..4], ["native: text", "text: yes", "parallel: yes", "required: no"], "{report:#}");
+    let expected = ["native: text", "text: yes", "route: not_tried", "parallel: yes", "required: no"];
+    assert_eq!(verdicts[..5], expected, "{report:#}");
     let dialects = [&report["probes"]["native"]["dialect"], &report["probes"]["text"]["dialect"]];
     assert_eq!(dialects, ["hermes", "hermes"]);
-    assert_eq!(report["settings"], json!({"tool_style": null, "dialect": "hermes"}));
+    assert_eq!(report["settings"], settings(json!({"dialect": "hermes"})));
     assert_eq!(report["toml"], "[models.scripted]\ndialect = \"hermes\"\n");
 }
 
@@ -215,11 +242,12 @@ fn form(instructions: &str) -> String {
 async fn b16_the_dialect_that_a_model_answers_in_is_found() {
     let report = examined(Site::default(), pythonic).await;
     let verdicts = verdicts(&report);
-    assert_eq!(verdicts[..4], ["native: no", "text: yes", "parallel: yes", "required: no"], "{report:#}");
+    let expected = ["native: no", "text: yes", "route: not_tried", "parallel: yes", "required: no"];
+    assert_eq!(verdicts[..5], expected, "{report:#}");
     let text = &report["probes"]["text"];
     assert_eq!((&text["dialect"], &text["right"]), (&json!("pythonic"), &json!(3)), "{report:#}");
     assert_eq!(text["tried"].as_array().unwrap().first(), Some(&json!("hermes")));
-    assert_eq!(report["settings"], json!({"tool_style": "prompt", "dialect": "pythonic"}));
+    assert_eq!(report["settings"], settings(json!({"tool_style": "prompt", "dialect": "pythonic"})));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -235,12 +263,18 @@ async fn b16_a_server_that_refuses_tools_gets_them_in_the_prompt() {
     })
     .await;
     let verdicts = verdicts(&report);
-    let expected =
-        ["native: refused", "text: yes", "parallel: yes", "required: not_tried", "named: not_tried"];
-    assert_eq!(verdicts[..5], expected, "{report:#}");
+    let expected = [
+        "native: refused",
+        "text: yes",
+        "route: not_tried",
+        "parallel: yes",
+        "required: not_tried",
+        "named: not_tried",
+    ];
+    assert_eq!(verdicts[..6], expected, "{report:#}");
     let note = report["probes"]["native"]["note"].as_str().unwrap();
     assert!(note.starts_with("400: \"auto\" tool choice"), "{note}");
-    assert_eq!(report["settings"], json!({"tool_style": "prompt", "dialect": "hermes"}));
+    assert_eq!(report["settings"], settings(json!({"tool_style": "prompt", "dialect": "hermes"})));
     assert!(report["advice"][0].as_str().unwrap().contains("--tool-call-parser"), "{report:#}");
 }
 
@@ -248,10 +282,11 @@ async fn b16_a_server_that_refuses_tools_gets_them_in_the_prompt() {
 async fn b16_a_model_that_never_calls_is_said_to_be_one() {
     let report = examined(Site::default(), plain).await;
     let verdicts = verdicts(&report);
-    let expected = ["native: no", "text: no", "parallel: not_tried", "required: no", "named: no"];
-    assert_eq!(verdicts[..5], expected, "{report:#}");
+    let expected =
+        ["native: no", "text: no", "route: not_tried", "parallel: not_tried", "required: no", "named: no"];
+    assert_eq!(verdicts[..6], expected, "{report:#}");
     assert!(report["probes"]["text"]["tried"].as_array().unwrap().len() > 5, "{report:#}");
-    assert_eq!(report["settings"], json!({"tool_style": null, "dialect": null}));
+    assert_eq!(report["settings"], no_settings());
     assert!(report["advice"][0].as_str().unwrap().contains("no right call"), "{report:#}");
 }
 
@@ -280,6 +315,7 @@ async fn b16_what_a_server_overlooks_or_refuses_is_seen() {
     let expected = [
         "native: partly",
         "text: no",
+        "route: not_tried",
         "parallel: no",
         "required: no",
         "named: no",
@@ -382,6 +418,80 @@ async fn b16_without_a_server_or_the_model_it_is_said_what_to_do() {
     }
 }
 
+const TEMPLATE: &str = "{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}\
+    {% for m in messages %}<|{{ m.role }}|>{{ m.content }}\
+    {% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}{% endfor %}\
+    {% if add_generation_prompt %}<|assistant|>{% endif %}";
+
+/// A llama.cpp server with this template.
+fn llama_cpp(template: &str) -> Site {
+    let mut site = Site::of_kind("llama.cpp", &["scripted"]);
+    site.pages.retain(|(path, _)| *path != "/props");
+    site.pages.push(("/props", json!({"chat_template": template, "eos_token": "<|end|>"})));
+    site
+}
+
+/// Its server's parser fails at whatever it calls.
+fn killed(asked: &Asked) -> Reply {
+    const UNREAD: &str = "The model produced output that does not match the expected peg-native format";
+    match (asked.path.as_str(), calls(asked)) {
+        ("/v1/chat/completions", calls) if calls.is_empty() => plain(asked),
+        ("/v1/chat/completions", _) => Reply::error(500, UNREAD),
+        (_, calls) => completed(&text_of("hermes", &calls)),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b16_the_raw_route_is_set_where_the_chat_endpoint_kills_calls() {
+    let report = examined(llama_cpp(TEMPLATE), killed).await;
+    let expected =
+        ["native: failed", "text: no", "route: yes", "parallel: yes", "required: no", "named: failed"];
+    assert_eq!(verdicts(&report)[..6], expected, "{report:#}");
+    let route = &report["probes"]["route"];
+    assert_eq!(
+        (&route["right"], &route["chat_right"], &route["dialect"]),
+        (&json!(3), &json!(0), &json!("hermes"))
+    );
+    assert_eq!(report["settings"], settings(json!({"route": "raw"})));
+    assert_eq!(report["toml"], "[models.scripted]\nroute = \"raw\"\n");
+    assert_eq!(report["advice"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b16_a_template_in_a_file_is_tried_and_written_and_used() {
+    let scripted = Scripted::acting(llama_cpp(""), killed).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("toolrack.toml");
+    std::fs::write(&file, format!("upstream = \"{}\"\n", scripted.base())).unwrap();
+    let without = run(folder.path(), &["doctor", "scripted", "--json"]);
+    let report: Value = serde_json::from_str(&without.output).unwrap();
+    let route = &report["probes"]["route"];
+    assert_eq!(route["verdict"], "not_tried", "{report:#}");
+    assert!(route["note"].as_str().unwrap().contains("set its file as `template`"), "{route}");
+    assert_eq!(report["settings"], no_settings());
+
+    std::fs::write(folder.path().join("own.jinja"), TEMPLATE).unwrap();
+    let ran = run(folder.path(), &["doctor", "scripted", "--write", "--template", "own.jinja"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.reported);
+    assert!(ran.output.contains("raw route") && ran.output.contains("more often right"), "{}", ran.output);
+    let written: toml::Table = std::fs::read_to_string(&file).unwrap().parse().unwrap();
+    let model = &written["models"]["scripted"];
+    assert_eq!(model["route"].as_str(), Some("raw"));
+    let template = Path::new(model["template"].as_str().unwrap());
+    assert!(template.is_absolute() && template.ends_with("own.jinja"), "{model}");
+
+    // The next chat is asked that way, from any folder.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let config = file.to_str().unwrap();
+    let ran = run(elsewhere.path(), &["chat", "--config", config, "--model", "scripted", "Say hello."]);
+    assert_eq!(ran.code, Some(0), "{}", ran.reported);
+    assert_eq!(scripted.asked().pop().unwrap().path, "/completion");
+
+    let broken = run(folder.path(), &["doctor", "scripted", "--json", "--template", "none.jinja"]);
+    let report: Value = serde_json::from_str(&broken.output).unwrap();
+    assert!(report["probes"]["route"]["note"].as_str().unwrap().contains("none.jinja: "), "{report:#}");
+}
+
 /// A server that breaks down in another way at each question.
 #[tokio::test(flavor = "multi_thread")]
 async fn b16_whatever_a_server_answers_the_report_is_whole() {
@@ -413,7 +523,7 @@ async fn b16_whatever_a_server_answers_the_report_is_whole() {
     assert_eq!(ran.code, Some(0), "{}", ran.reported);
     let report: Value = serde_json::from_str(&ran.output).unwrap();
     let probes: &Map<String, Value> = report["probes"].as_object().unwrap();
-    assert_eq!(probes.len(), 12, "{report:#}");
+    assert_eq!(probes.len(), 13, "{report:#}");
     assert_eq!(probes["pictures"]["verdict"], "failed", "{report:#}");
     assert_eq!(probes["pictures"]["note"], "no answer in 2 s", "{report:#}");
     assert_eq!(probes["native"]["verdict"], "failed", "{report:#}");

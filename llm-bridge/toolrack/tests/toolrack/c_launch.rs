@@ -116,3 +116,20 @@ fn b13_launch_says_what_is_missing() {
     let report = run(&["--url", &server]);
     assert!(report.contains("name one with --model"), "{report}");
 }
+
+#[test]
+fn u7_health_tells_by_its_exit_code_whether_a_server_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let health = |server: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+        command.args(["health", "--server", server]).current_dir(folder.path()).output().unwrap()
+    };
+    let running = health(&server());
+    assert_eq!(running.status.code(), Some(0), "{}", reported(&running));
+    assert!(String::from_utf8_lossy(&running.stdout).contains(r#""status":"ok""#));
+    // A port that nobody listens on any more.
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let away = health(&format!("http://{gone}"));
+    assert_eq!(away.status.code(), Some(1));
+    assert!(reported(&away).contains("no server answers"), "{}", reported(&away));
+}

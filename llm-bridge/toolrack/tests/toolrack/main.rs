@@ -15,6 +15,7 @@ mod c_doctor;
 #[cfg(unix)]
 mod c_launch;
 mod c_providers;
+mod c_try;
 mod p_deep_analysis;
 mod p_documents_cli;
 mod p_documents_embeddings;

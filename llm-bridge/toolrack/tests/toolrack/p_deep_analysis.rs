@@ -28,7 +28,10 @@ async fn p6_a_model_is_asked_without_tools_and_its_thinking_is_no_answer() {
     let answer = Answer::text("<think>Hm. [1]</think>\nBecause ").say("of [2].").usage(30, 12);
     let (model, scripted) = model(answer.into()).await;
     let answer = model.answer(question()).await.unwrap();
-    assert_eq!(answer, ModelAnswer { text: "Because of [2].".into(), tokens: 42, truncated: false });
+    assert_eq!(
+        answer,
+        ModelAnswer { text: "Because of [2].".into(), input_tokens: 30, output_tokens: 12, truncated: false }
+    );
     let asked = scripted.asked();
     let body = &asked.first().unwrap().body;
     assert_eq!((&body["model"], &body["max_tokens"]), (&Value::from("m"), &Value::from(77)));

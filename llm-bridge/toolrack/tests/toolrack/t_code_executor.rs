@@ -14,10 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use registry_core::{Caller, Permission, Registry, Resources, ToolCall, ToolContext};
+use registry_core::{Caller, Permission, Registry, Resources, ToolCall};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tools::CodeExecutorSettings;
+use tools::{CodeExecutorSettings, Python, Shell};
 
 const SECRET: &str = "the server's secret";
 /// Where the rows are run, for the test that is started as another user.
@@ -74,8 +74,10 @@ impl Server {
         port.set_nonblocking(true).unwrap();
         socket.set_nonblocking(true).unwrap();
         datagrams.set_nonblocking(true).unwrap();
-        let mut resources = Resources::new();
-        settings.provide(launcher, &mut resources).unwrap();
+        let sandbox = settings.sandbox(launcher).unwrap();
+        let python = Python::start(sandbox.clone(), settings.python.as_deref()).unwrap();
+        let shell = Shell::start(sandbox, settings.shell.as_deref()).unwrap();
+        let resources = Resources::new().with(python).with(shell);
         let registry = Registry::builder().resources(resources).build().unwrap();
         Self { folder: folder.to_owned(), secret, port, socket, datagrams, registry }
     }
@@ -363,12 +365,10 @@ fn t8_a_python_that_is_none_leaves_only_itself_off() {
         ("python3", "`python3` is no absolute path"),
         ("/bin/true", "/bin/true does not run in the sandbox"),
     ] {
-        let mut resources = Resources::new();
-        let settings = CodeExecutorSettings { python: Some(python.into()), ..settings() };
-        settings.provide(launcher(), &mut resources).unwrap();
-        let missing = resources.get::<tools::Python>(&ToolContext::default()).unwrap_err();
+        let sandbox = settings().sandbox(launcher()).unwrap();
+        let missing = Python::start(sandbox.clone(), Some(Path::new(python))).unwrap_err();
         assert!(missing.contains(why), "{missing}");
-        assert!(resources.get::<tools::Shell>(&ToolContext::default()).is_ok());
+        assert!(Shell::start(sandbox, None).is_ok());
     }
 }
 
@@ -381,11 +381,9 @@ fn t8_a_launcher_that_is_none_leaves_the_tools_off() {
     fs::set_permissions(&endless, fs::Permissions::from_mode(0o755)).unwrap();
     for launcher in [Path::new("/bin/true"), Path::new("/bin/cat"), Path::new("/nowhere/toolrack"), &endless]
     {
-        let mut resources = Resources::new();
         let settings = CodeExecutorSettings { timeout_seconds: 1, ..settings() };
-        settings.provide(launcher.into(), &mut resources).unwrap();
-        let missing = resources.get::<tools::Python>(&ToolContext::default()).unwrap_err();
-        assert!(missing.contains("no sandbox holds on this machine"), "{missing}");
+        let missing = settings.sandbox(launcher.into()).unwrap_err();
+        assert!(missing.message().contains("no sandbox holds on this machine"), "{missing}");
     }
 }
 

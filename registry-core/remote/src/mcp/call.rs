@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use registry_core::{BoxFuture, ErrorKind, ToolContext, ToolError};
+use registry_core::{BoxFuture, ErrorKind, ToolContext, ToolError, trace::TraceParent};
 use rmcp::{
     RoleClient,
     model::{
@@ -16,7 +16,7 @@ use serde_json::Map;
 
 use super::{
     listener::Listener,
-    reply::{self, APPROVAL_WAIT},
+    reply::{self, APPROVAL_WAIT, READS},
 };
 use crate::{
     text::cause_of,
@@ -92,7 +92,12 @@ impl Link {
         let answer = sent.await_response().await;
         pending.id = None;
         match answer {
-            Ok(answer) => Answer::Answered(reply::read(answer)),
+            Ok(answer) => {
+                context.has_read(reply::reads(&answer), &self.name);
+                // How large it is, is the server's to say.
+                let read = tokio::task::spawn_blocking(move || reply::read(answer)).await;
+                Answer::Answered(read.unwrap_or_else(|fault| Err(fault.into())))
+            }
             Err(ServiceError::McpError(error)) => {
                 let error = reply::error_of(&error);
                 if error.kind() == ErrorKind::ToolNotFound {
@@ -114,14 +119,21 @@ impl Protocol for Link {
     }
 }
 
-/// Asks a Toolrack on the other side to answer in time where it waits for a person.
+/// Asks a Toolrack on the other side to answer in time where it waits for a person, and tells it what was read before the call.
 fn options(call: &RemoteCall<'_>) -> PeerRequestOptions {
-    let mut options = PeerRequestOptions::no_options();
-    if !call.wait.is_zero() {
-        let wait = u64::try_from(call.wait.as_millis()).unwrap_or(u64::MAX);
-        let meta = Map::from_iter([(APPROVAL_WAIT.to_owned(), wait.into())]);
-        options.meta = Some(RequestMetaObject(MetaObject(meta)));
+    let mut meta = Map::new();
+    // Also where nobody waits: who says nothing is taken for somebody who does.
+    let wait = u64::try_from(call.wait.as_millis()).unwrap_or(u64::MAX);
+    meta.insert(APPROVAL_WAIT.to_owned(), wait.into());
+    let reads = call.context.read_so_far();
+    if !reads.is_nothing() {
+        meta.insert(READS.to_owned(), reads.to_string().into());
     }
+    if let Some(trace) = call.context.trace() {
+        meta.insert(TraceParent::HEADER.to_owned(), trace.place().to_string().into());
+    }
+    let mut options = PeerRequestOptions::no_options();
+    options.meta = Some(RequestMetaObject(MetaObject(meta)));
     options
 }
 

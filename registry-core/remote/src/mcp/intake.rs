@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use registry_core::{Effect, ToolPolicy, ToolSpec, schema::check_input};
+use registry_core::{Effect, ToolPolicy, ToolSpec, flow::Sends, schema::check_input};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -13,6 +13,7 @@ use super::{
 use crate::{
     acceptance::Pin,
     definition::{MAX_TOOL_NAME, MAX_TOOLS, is_legal_name, is_name_character},
+    settings::{ALL_OTHERS, said_of},
     source::{AcceptedTool, Intake},
     tool::whole_timeout,
 };
@@ -28,8 +29,11 @@ pub(super) fn take(server: &str, listing: Listing, settings: &McpServerSettings)
         ("allow", settings.allow.iter().flatten().collect::<Vec<_>>()),
         ("deny", settings.deny.iter().collect()),
         ("effects", settings.effects.keys().collect()),
+        ("reads", settings.reads.keys().collect()),
+        ("sends", settings.sends.keys().collect()),
     ] {
-        for name in names.into_iter().filter(|name| !known.contains(name.as_str())) {
+        let is_name = |name: &&String| !known.contains(name.as_str()) && *name != ALL_OTHERS;
+        for name in names.into_iter().filter(is_name) {
             intake.fault(name, format!("`{list}` names it, and the server has no such tool"), false);
         }
     }
@@ -99,12 +103,15 @@ fn made_legal(server: &str, wire_name: &str) -> String {
 
 /// Of what the server says, not of what the operator makes of it: other settings are no change.
 fn pin(listed: &Listed) -> Pin {
-    let Annotations { title, read_only_hint, destructive_hint, idempotent_hint } =
+    let Annotations { title, read_only_hint, destructive_hint, idempotent_hint, open_world_hint } =
         listed.annotations.clone().unwrap_or_default();
+    let mut hints = vec![read_only_hint, destructive_hint, idempotent_hint];
+    // True is what counts for a tool that does not say.
+    hints.extend(open_world_hint.filter(|open| !open).map(Some));
     Pin::new(
         &json!([listed.title, title, listed.description]),
         &json!([listed.input_schema, listed.output_schema]),
-        &json!([read_only_hint, destructive_hint, idempotent_hint]),
+        &json!(hints),
     )
 }
 
@@ -135,6 +142,9 @@ fn policy(listed: &Listed, settings: &McpServerSettings) -> ToolPolicy {
         requires_gate: settings.requires_gate,
         effect: settings.effects.get(&listed.name).copied().unwrap_or(hinted),
         idempotent: trusted && hints.idempotent_hint == Some(true),
+        reads: said_of(&settings.reads, &listed.name),
+        sends: said_of(&settings.sends, &listed.name)
+            .or_else(|| (trusted && hints.open_world_hint == Some(false)).then_some(Sends::Nothing)),
         ..ToolPolicy::new()
     };
     ToolPolicy { timeout: whole_timeout(&policy, settings.timeout), ..policy }

@@ -103,3 +103,22 @@ fn b3_a_schema_that_no_call_can_be_checked_with_costs_that_tool() {
         assert!(tools.is_empty() && faults.len() == 1, "{schema} {faults:?}");
     }
 }
+
+#[test]
+fn a4_no_source_has_more_patterns_than_can_be_held() {
+    let tool = |at: usize, pattern: &str| {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});
+        let listed = json!({"name": format!("t{at}"), "inputSchema": schema});
+        (format!("t{at}"), serde_json::from_value(listed).map_err(|error| error.to_string()))
+    };
+    // Each alone is taken, and so are a thousand small ones.
+    let large = r"^\p{L}{20}N$";
+    let listed = |pattern: &str, many: usize| {
+        let tools = (0..many).map(|at| tool(at, pattern)).collect();
+        take("s", Listing { tools, cut: None }, &settings()).bound_patterns()
+    };
+    assert_eq!(listed(large, 3).tools.len(), 3);
+    let Intake { tools, faults } = listed(large, 200);
+    assert!(tools.is_empty() && faults[0].message.contains("beside the source's 200 patterns"), "{faults:?}");
+    assert_eq!(listed("^[a-z0-9-]{1,20}$", 1000).tools.len(), 1000);
+}

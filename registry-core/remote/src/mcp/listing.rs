@@ -40,6 +40,7 @@ pub(super) struct Annotations {
     pub(super) read_only_hint: Option<bool>,
     pub(super) destructive_hint: Option<bool>,
     pub(super) idempotent_hint: Option<bool>,
+    pub(super) open_world_hint: Option<bool>,
 }
 
 /// What a server lists.

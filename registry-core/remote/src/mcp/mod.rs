@@ -25,6 +25,7 @@
 //!
 //! What a server says is data of a stranger. It cannot loosen a check: see `docs/mcp-servers.md`.
 
+mod bounded;
 mod call;
 mod headers;
 mod intake;
@@ -45,7 +46,7 @@ use tokio::task::JoinSet;
 
 use self::{call::Link, server::Server, session::Endpoint, settings::wrong};
 pub use self::{
-    reply::{APPROVAL_PENDING, APPROVAL_WAIT, MAX_REPLY},
+    reply::{APPROVAL_PENDING, APPROVAL_WAIT, MAX_REPLY, READS},
     report::{McpServerReport, McpState},
     server::{GRACE, PAUSES},
     settings::{Connector, McpServerSettings},
@@ -115,7 +116,11 @@ impl McpServers {
         }
         let mut tasks = JoinSet::new();
         for server in &servers {
-            tasks.spawn(Arc::clone(server).run());
+            match server.is_outside() {
+                // Whatever it sends is parsed there, and holds up nobody but other servers.
+                true => tasks.spawn_on(Arc::clone(server).run(), &bounded::threads()),
+                false => tasks.spawn(Arc::clone(server).run()),
+            };
         }
         Ok(Self { shared: Arc::new(Shared { servers, tasks: Mutex::new(tasks) }) })
     }

@@ -1,21 +1,35 @@
 //! What a server answers to a call, and what it is to the registry.
 
-use registry_core::{Content, ErrorKind, ToolError, ToolResult, text::cut};
+use std::io;
+
+use registry_core::{Content, ErrorKind, ToolError, ToolResult, flow::Reads, text::cut};
 use rmcp::{
     ErrorData,
     model::{CallToolResult, ContentBlock, ErrorCode, ServerResult},
 };
 use serde_json::Value;
 
-/// How large the answer to a call may be, in bytes of JSON.
+/// How large the answer to a call may be without its pictures, in bytes of JSON.
 pub const MAX_REPLY: usize = 4 * 1024 * 1024;
+/// How large its pictures may be in all, in bytes of Base64: models get them scaled.
+const MAX_PICTURES: usize = 32 * 1024 * 1024;
 /// In the `_meta` of a result with an error: the call was not made, as a person has to approve it on the server's side. The value
 /// is the id of the approval there.
 pub const APPROVAL_PENDING: &str = "toolrack/approvalPending";
 /// In the `_meta` of a call: for how many milliseconds the server may wait for such a person before it answers.
 pub const APPROVAL_WAIT: &str = "toolrack/approvalWaitMs";
+/// In the `_meta` of a call, what was read before it; in that of a result, what it holds: `private`, `untrusted` or both with a comma.
+pub const READS: &str = "toolrack/reads";
 /// How much of an error is shown, in bytes.
 const MAX_ERROR: usize = 4096;
+
+/// What the result holds, as far as the server says.
+pub(super) fn reads(answer: &ServerResult) -> Reads {
+    let ServerResult::CallToolResult(CallToolResult { meta: Some(meta), .. }) = answer else {
+        return Reads::NOTHING;
+    };
+    meta.0.get(READS).and_then(|said| said.as_str()?.parse().ok()).unwrap_or_default()
+}
 
 /// The result of a call.
 pub(super) fn read(answer: ServerResult) -> Result<ToolResult, ToolError> {
@@ -30,11 +44,7 @@ pub(super) fn read(answer: ServerResult) -> Result<ToolResult, ToolError> {
 }
 
 fn read_result(result: CallToolResult) -> Result<ToolResult, ToolError> {
-    let json = serde_json::to_string(&result).map_err(|error| ToolError::failed(error.to_string()))?;
-    if json.len() > MAX_REPLY {
-        return Err(ToolError::failed(format!("the answer is larger than {MAX_REPLY} bytes"))
-            .with_feedback("The tool's answer is too large. Ask it for less."));
-    }
+    check_size(&result)?;
     let texts = || result.content.iter().filter_map(ContentBlock::as_text).map(|block| block.text.as_str());
     if result.is_error == Some(true) {
         let is_pending = result.meta.as_ref().is_some_and(|meta| meta.0.contains_key(APPROVAL_PENDING));
@@ -52,6 +62,36 @@ fn read_result(result: CallToolResult) -> Result<ToolResult, ToolError> {
     let beside =
         result.content.iter().filter(|block| !is_value || block.as_text().is_none()).map(shown_beside);
     Ok(ToolResult { content: beside.collect(), ..ToolResult::new(value) })
+}
+
+fn check_size(result: &CallToolResult) -> Result<(), ToolError> {
+    let too_large = |what: &str, most: usize| {
+        ToolError::failed(format!("{what} larger than {most} bytes"))
+            .with_feedback("The tool's answer is too large. Ask it for less.")
+    };
+    let pictures = result.content.iter().filter_map(ContentBlock::as_image);
+    if pictures.map(|picture| picture.data.len()).sum::<usize>() > MAX_PICTURES {
+        return Err(too_large("the pictures of the answer are", MAX_PICTURES));
+    }
+    let mut room = Room(MAX_REPLY);
+    let mut blocks = result.content.iter().filter(|block| block.as_image().is_none());
+    let parts = blocks.try_for_each(|block| serde_json::to_writer(&mut room, block));
+    let others = parts.and_then(|()| serde_json::to_writer(&mut room, &result.structured_content));
+    others.map_err(|_| too_large("the answer is", MAX_REPLY))
+}
+
+/// Takes so many bytes, and keeps none of them.
+struct Room(usize);
+
+impl io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn shown_beside(block: &ContentBlock) -> Content {
@@ -130,8 +170,24 @@ mod tests {
         let long = result(json!({"content": [text(&"ü".repeat(10_000))], "isError": true})).unwrap_err();
         assert!(long.message().len() < MAX_ERROR + 8);
         assert!(result(json!({"content": [], "isError": true})).unwrap_err().message().contains("not why"));
-        let huge = result(json!({"content": [text(&"x".repeat(MAX_REPLY))]})).unwrap_err();
-        assert!(huge.message().contains("4194304"), "{huge}");
+        for huge in [
+            json!({"content": [text(&"x".repeat(MAX_REPLY))]}),
+            json!({"content": [], "structuredContent": {"a": "x".repeat(MAX_REPLY)}}),
+            json!({"content": vec![text(&"x".repeat(MAX_REPLY / 4)); 4]}),
+        ] {
+            assert!(result(huge).unwrap_err().message().contains("4194304"));
+        }
+    }
+
+    #[test]
+    fn g12_pictures_have_a_bound_of_their_own() {
+        let picture =
+            |size: usize| json!({"type": "image", "data": "A".repeat(size), "mimeType": "image/png"});
+        let large = result(json!({"content": [text("a"), picture(3 * MAX_REPLY)]})).unwrap();
+        assert!(matches!(&large.content[..], [Content::Image { data, .. }] if data.len() == 3 * MAX_REPLY));
+        let half = MAX_PICTURES / 2;
+        let huge = result(json!({"content": [picture(half), picture(half), picture(1)]})).unwrap_err();
+        assert!(huge.message().contains("pictures") && huge.message().contains("33554432"), "{huge}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use tokio::{sync::watch, time::Instant};
+use tokio::{sync::watch, task::spawn_blocking, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -76,6 +76,11 @@ impl Server {
             answered: watch::Sender::new(false),
             known: Mutex::new(known),
         }
+    }
+
+    /// Whether it is a program or at an address, and not a part of this process.
+    pub(super) fn is_outside(&self) -> bool {
+        self.endpoint.is_outside()
     }
 
     fn turn(&self, known: &mut Known, state: McpState) {
@@ -209,7 +214,12 @@ impl Server {
 
     /// Offers what the server lists in place of what it had. Gives the number of its tools.
     async fn take(&self, listing: Listing) -> usize {
-        self.source.take(intake::take(self.source.name(), listing, &self.settings)).await
+        // Schemas and their patterns are compiled, which is the server's to size.
+        let (server, settings) = (self.source.name().to_owned(), self.settings.clone());
+        let intake = spawn_blocking(move || intake::take(&server, listing, &settings).bound_patterns());
+        // Fails only where the program ends, or by a panic, which is logged; the tools stay as they are.
+        let Ok(intake) = intake.await else { return 0 };
+        self.source.take(intake).await
     }
 
     /// Leaves the server for good.

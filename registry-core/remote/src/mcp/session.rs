@@ -29,6 +29,7 @@ use toolrack_http::build_client;
 
 use super::{
     Connector, McpServerSettings,
+    bounded::BoundedLines,
     call::Live,
     headers,
     listener::Listener,
@@ -125,6 +126,11 @@ impl Endpoint {
         }
     }
 
+    /// Whether it is a program or at an address, and not a part of this process.
+    pub(super) fn is_outside(&self) -> bool {
+        !matches!(self.transport, Transport::InProcess(_))
+    }
+
     /// Whether nobody notices by itself that the server is gone.
     pub(super) fn is_asked_regularly(&self) -> bool {
         matches!(self.transport, Transport::Http { .. })
@@ -179,6 +185,7 @@ impl Transport {
                 let (process, output, input) = started.map_err(|error| {
                     Unreached::Away(format!("`{}` cannot be started: {error}", shown(program)))
                 })?;
+                let output = BoundedLines::new(output);
                 open(AsyncRwTransport::new_client(output, input), lifecycle, Some(process)).await
             }
             Self::Http { http, config } => {

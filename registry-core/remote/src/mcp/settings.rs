@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use registry_core::{Effect, Permission};
+use registry_core::{
+    Effect, Permission,
+    flow::{Reads, Sends},
+};
 use reqwest::Url;
 use serde::{Deserialize, Deserializer, de};
 use tokio::io::DuplexStream;
@@ -84,7 +87,11 @@ pub struct McpServerSettings {
     pub deny: BTreeSet<String>,
     /// What tools do, by the names that the server gives them. This is the operator's word, and goes before every other.
     pub effects: BTreeMap<String, Effect>,
-    /// Whether the server is believed where it says that a tool only reads, or may be called twice. Where it says that one is
+    /// What the results of tools may hold, by the names that the server gives them, and `*` for all others. Both, where nothing is said.
+    pub reads: BTreeMap<String, Reads>,
+    /// Where the arguments of tools go, in the same way. Outside, where nothing is said.
+    pub sends: BTreeMap<String, Sends>,
+    /// Whether the server is believed where it says that a tool only reads, sends nothing out, or may be called twice. Where it says that one is
     /// destructive it is always believed.
     pub trust_annotations: bool,
     /// Whether a tool that is new, or has changed since it was accepted, is off until it is accepted.
@@ -120,6 +127,8 @@ impl Default for McpServerSettings {
             allow: None,
             deny: BTreeSet::new(),
             effects: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            sends: BTreeMap::new(),
             trust_annotations: false,
             pin: false,
             breaker: BreakerSettings::default(),

@@ -35,7 +35,7 @@ impl Client {
             return Answer::NotSent(self.too_far(hops));
         }
         let body = body(user_id(call.context), call.tool, call.arguments);
-        let answer = self.execute(&body, hops, call.wait, call.timeout).await;
+        let answer = self.execute(call.context, &body, hops, call.wait, call.timeout).await;
         let is_pending = matches!(&answer, Err(Fault::Status(StatusCode::ACCEPTED, _)));
         let answer = match answer {
             Err(Fault::Status(_, text)) if reply::is_refusal(&text) => Ok(text.into_bytes()),

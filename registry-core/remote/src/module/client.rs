@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use registry_core::{ToolError, text::cut};
+use registry_core::{ToolContext, ToolError, text::cut, trace::TraceParent};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header, redirect};
 use serde_json::Value;
 use toolrack_http::{BodyError, build_client, read_body};
@@ -13,6 +13,8 @@ use crate::{breaker::Outage, settings::RemoteKey};
 pub const HOPS_HEADER: &str = "x-toolrack-hops";
 /// Says for how many milliseconds a call may wait for a person's approval. A module that knows nothing of it answers as it does.
 pub const APPROVAL_WAIT_HEADER: &str = "x-toolrack-approval-wait-ms";
+/// The header that says what was read: in a call before it, in an answer by it. `private`, `untrusted` or both with a comma.
+pub const READS_HEADER: &str = "x-toolrack-reads";
 /// How large a manifest may be, in bytes after decompression.
 pub const MAX_MANIFEST: usize = 2 * 1024 * 1024;
 /// How large the reply to a call may be, in bytes after decompression.
@@ -127,12 +129,14 @@ impl Client {
     /// What the module says of itself.
     pub(super) async fn manifest(&self, timeout: Duration) -> Result<Vec<u8>, Fault> {
         let request = self.request(Method::GET, "manifest", 1);
-        within(timeout, self.send(request, MAX_MANIFEST)).await
+        within(timeout, async { body_of(request.send().await?, MAX_MANIFEST).await }).await
     }
 
-    /// The answer to a call that has come through `hops` servers, this one not counted.
+    /// The answer to a call that has come through `hops` servers, this one not counted. What was read goes with it, and what a Toolrack there
+    /// has read comes back.
     pub(super) async fn execute(
         &self,
+        context: &ToolContext,
         call: &Value,
         hops: u8,
         wait: Duration,
@@ -142,7 +146,21 @@ impl Client {
         if !wait.is_zero() {
             request = request.header(APPROVAL_WAIT_HEADER, wait.as_millis().to_string());
         }
-        within(timeout, self.send(request, MAX_REPLY)).await
+        let reads = context.read_so_far();
+        if !reads.is_nothing() {
+            request = request.header(READS_HEADER, reads.to_string());
+        }
+        if let Some(trace) = context.trace() {
+            request = request.header(TraceParent::HEADER, trace.place().to_string());
+        }
+        let answer = async {
+            let response = request.send().await?;
+            let reads =
+                response.headers().get(READS_HEADER).and_then(|value| value.to_str().ok()?.parse().ok());
+            context.has_read(reads.unwrap_or_default(), &self.module);
+            body_of(response, MAX_REPLY).await
+        };
+        within(timeout, answer).await
     }
 
     fn request(&self, method: Method, path: &str, hops: u8) -> RequestBuilder {
@@ -154,19 +172,18 @@ impl Client {
             None => request,
         }
     }
+}
 
-    async fn send(&self, request: RequestBuilder, most: usize) -> Result<Vec<u8>, Fault> {
-        let mut response = request.send().await?;
-        let status = response.status();
-        if status != StatusCode::OK {
-            let text = beginning(&mut response).await;
-            return Err(Fault::Status(status, text));
-        }
-        read_body(&mut response, most).await.map_err(|error| match error {
-            BodyError::TooLarge(_) => Fault::Content(error.to_string()),
-            BodyError::Broken(error) => error.into(),
-        })
+async fn body_of(mut response: Response, most: usize) -> Result<Vec<u8>, Fault> {
+    let status = response.status();
+    if status != StatusCode::OK {
+        let text = beginning(&mut response).await;
+        return Err(Fault::Status(status, text));
     }
+    read_body(&mut response, most).await.map_err(|error| match error {
+        BodyError::TooLarge(_) => Fault::Content(error.to_string()),
+        BodyError::Broken(error) => error.into(),
+    })
 }
 
 async fn within<T>(timeout: Duration, answer: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {

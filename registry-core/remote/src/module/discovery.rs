@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use registry_core::store::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, StoreError};
 use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
 
 use super::{
     ModuleReport,
@@ -214,7 +215,11 @@ impl Module {
 
     /// Takes a manifest's tools in place of those there were. Gives their number.
     async fn take(&self, manifest: &Manifest, fetched_at: Timestamp) -> usize {
-        let intake = intake::take(self.source.name(), manifest, self.rules);
+        // Schemas and their patterns are compiled, which is the module's to size.
+        let (module, given, rules) = (self.source.name().to_owned(), manifest.clone(), self.rules.clone());
+        let intake = spawn_blocking(move || intake::take(&module, &given, &rules).bound_patterns());
+        // Fails only where the program ends, or by a panic, which is logged; the tools stay as they are.
+        let Ok(intake) = intake.await else { return 0 };
         {
             let mut known = self.known.lock();
             known.version.clone_from(&manifest.version);

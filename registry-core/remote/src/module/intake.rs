@@ -5,10 +5,14 @@ use std::time::Duration;
 use registry_core::{Effect, Permission, ToolPolicy, ToolSpec, schema::check_input};
 use serde_json::json;
 
-use super::manifest::{Manifest, ManifestTool};
+use super::{
+    ModuleSettings,
+    manifest::{Manifest, ManifestTool},
+};
 use crate::{
     acceptance::Pin,
     definition::{MAX_TOOL_NAME, is_legal_name},
+    settings::said_of,
     source::{AcceptedTool, Intake},
     tool::whole_timeout,
 };
@@ -17,15 +21,14 @@ use crate::{
 pub const MAX_HOPS: u8 = 4;
 
 /// What the operator says of a module's tools.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Rules {
-    pub(super) permission: Permission,
-    pub(super) effect: Effect,
+    pub(super) module: ModuleSettings,
     pub(super) timeout: Duration,
 }
 
 /// What is taken of a manifest.
-pub(super) fn take(module: &str, manifest: &Manifest, rules: Rules) -> Intake {
+pub(super) fn take(module: &str, manifest: &Manifest, rules: &Rules) -> Intake {
     let mut intake = Intake::default();
     for (wire_name, tool) in manifest.tools() {
         let taken = tool.and_then(|tool| {
@@ -33,7 +36,8 @@ pub(super) fn take(module: &str, manifest: &Manifest, rules: Rules) -> Intake {
             if intake.tools.contains_key(&name) {
                 return Err(format!("the module has two tools that are named {name} here; the first stays"));
             }
-            let (policy, warning) = policy(&tool, rules);
+            let bare = name.strip_prefix(module).and_then(|rest| rest.strip_prefix('.')).unwrap_or(&name);
+            let (policy, warning) = policy(bare, &tool, rules);
             let (hops, pin, spec) = (tool.hops.saturating_add(1), pin(&tool), spec(name, tool)?);
             if let Some(warning) = warning {
                 intake.fault(&wire_name, warning, true);
@@ -47,10 +51,15 @@ pub(super) fn take(module: &str, manifest: &Manifest, rules: Rules) -> Intake {
 
 /// Its version says nothing: a tool that changes in one version is as much another.
 fn pin(tool: &ManifestTool) -> Pin {
+    let mut rules = vec![json!(tool.required_permission), json!(tool.effect)];
+    // One that says nothing of them is as it was before they were known.
+    if tool.reads.is_some() || tool.sends.is_some() {
+        rules.extend([json!(tool.reads), json!(tool.sends)]);
+    }
     Pin::new(
         &json!([tool.title, tool.description, tool.deprecated]),
         &json!([tool.schema().ok(), tool.output_schema]),
-        &json!([tool.required_permission, tool.effect]),
+        &json!(rules),
     )
 }
 
@@ -88,7 +97,8 @@ fn spec(name: String, tool: ManifestTool) -> Result<ToolSpec, String> {
 }
 
 /// The rules for a tool: the operator's, which the tool's own word can only make stricter. With a warning where it is not clear.
-fn policy(tool: &ManifestTool, rules: Rules) -> (ToolPolicy, Option<String>) {
+fn policy(name: &str, tool: &ManifestTool, rules: &Rules) -> (ToolPolicy, Option<String>) {
+    let Rules { module, timeout } = rules;
     let mut warning = None;
     let said = tool.required_permission.as_deref();
     let permission = said.and_then(|level| level.parse().ok()).unwrap_or_else(|| {
@@ -100,12 +110,18 @@ fn policy(tool: &ManifestTool, rules: Rules) -> (ToolPolicy, Option<String>) {
         Permission::Owner
     });
     let effect = match tool.effect.as_deref().map(str::parse::<Effect>) {
-        None => rules.effect,
-        Some(Ok(effect)) => rules.effect.max(effect),
+        None => module.effect,
+        Some(Ok(effect)) => module.effect.max(effect),
         Some(Err(_)) => Effect::Destructive,
     };
-    let policy = ToolPolicy { permission: permission.max(rules.permission), effect, ..ToolPolicy::new() };
-    let policy = ToolPolicy { timeout: whole_timeout(&policy, rules.timeout), ..policy };
+    let policy = ToolPolicy {
+        permission: permission.max(module.permission),
+        effect,
+        reads: said_of(&module.reads, name).or(tool.reads.filter(|_| module.trust_flow)),
+        sends: said_of(&module.sends, name).or(tool.sends.filter(|_| module.trust_flow)),
+        ..ToolPolicy::new()
+    };
+    let policy = ToolPolicy { timeout: whole_timeout(&policy, *timeout), ..policy };
     (policy, warning)
 }
 
@@ -113,17 +129,24 @@ fn policy(tool: &ManifestTool, rules: Rules) -> (ToolPolicy, Option<String>) {
 mod tests {
     use std::collections::BTreeMap;
 
+    use registry_core::flow::{Reads, Sends};
     use serde_json::{Value, json};
 
     use super::*;
     use crate::source::ToolFault;
 
-    const RULES: Rules =
-        Rules { permission: Permission::Guest, effect: Effect::Write, timeout: Duration::from_secs(30) };
+    fn with(module: ModuleSettings) -> Rules {
+        Rules { module, timeout: Duration::from_secs(30) }
+    }
+
+    fn rules() -> Rules {
+        with(ModuleSettings::default())
+    }
 
     fn taken(name: &str, tools: Value, rules: Rules) -> (BTreeMap<String, AcceptedTool>, Vec<ToolFault>) {
         let manifest = json!({"name": name, "description": "", "tools": tools}).to_string();
-        let Intake { tools, faults } = take("research", &Manifest::read(manifest.as_bytes()).unwrap(), rules);
+        let Intake { tools, faults } =
+            take("research", &Manifest::read(manifest.as_bytes()).unwrap(), &rules);
         (tools, faults)
     }
 
@@ -144,7 +167,7 @@ mod tests {
             ("toolrack", "toolrack.research.web_search", "research.research.web_search"),
             ("web", "web_search", "research.web_search"),
         ] {
-            let (tools, faults) = taken(own, json!([tool(name)]), RULES);
+            let (tools, faults) = taken(own, json!([tool(name)]), rules());
             assert_eq!(tools.keys().collect::<Vec<_>>(), [local], "{own} {name} {faults:?}");
             assert_eq!(tools[local].wire_name, name);
         }
@@ -154,21 +177,21 @@ mod tests {
     fn m7_names_that_no_tool_can_have_cost_that_tool_alone() {
         let long = "x".repeat(120);
         for name in ["", ".", "a..b", "a.", ".a", "a b", "a/b", "ä", "research.", &long] {
-            let (tools, faults) = taken("research", json!([tool(name), tool("good")]), RULES);
+            let (tools, faults) = taken("research", json!([tool(name), tool("good")]), rules());
             assert_eq!(tools.len(), 1, "{name}");
             assert!(faults.len() == 1 && !faults[0].taken, "{name}: {faults:?}");
         }
-        let (tools, faults) = taken("m", json!([tool("m.a"), tool("a")]), RULES);
+        let (tools, faults) = taken("m", json!([tool("m.a"), tool("a")]), rules());
         assert_eq!(tools["research.a"].wire_name, "m.a");
         assert!(faults[0].message.contains("two tools"), "{faults:?}");
         let away = json!({"name": "a", "description": "", "hops": MAX_HOPS});
-        assert!(taken("m", json!([away]), RULES).1[0].message.contains("4 servers away"));
+        assert!(taken("m", json!([away]), rules()).1[0].message.contains("4 servers away"));
         let no_object = json!({"name": "a", "description": "", "input_schema": {"type": "string"}});
-        assert!(taken("m", json!([no_object]), RULES).1[0].message.contains("object schema"));
+        assert!(taken("m", json!([no_object]), rules()).1[0].message.contains("object schema"));
         let elsewhere = json!({"name": "a", "description": "", "input_schema":
             {"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1/schema"}}}});
         assert!(
-            !taken("m", json!([elsewhere]), RULES).1[0].taken,
+            !taken("m", json!([elsewhere]), rules()).1[0].taken,
             "a schema that refers to elsewhere is not fetched"
         );
     }
@@ -183,7 +206,7 @@ mod tests {
             (Value::Null, Permission::Owner, true),
         ] {
             let tool = json!({"name": "a", "description": "", "required_permission": said});
-            let (tools, faults) = taken("m", json!([tool]), RULES);
+            let (tools, faults) = taken("m", json!([tool]), rules());
             assert_eq!(tools["research.a"].policy.permission, level, "{said}");
             assert_eq!(
                 faults.iter().any(|fault| fault.taken && fault.message.contains("owner")),
@@ -191,7 +214,7 @@ mod tests {
                 "{said}"
             );
         }
-        let strict = Rules { permission: Permission::Admin, ..RULES };
+        let strict = with(ModuleSettings { permission: Permission::Admin, ..ModuleSettings::default() });
         assert_eq!(
             taken("m", json!([tool("a")]), strict).0["research.a"].policy.permission,
             Permission::Admin
@@ -222,18 +245,36 @@ mod tests {
     }
 
     #[test]
+    fn b20_a_modules_word_on_its_flow_counts_where_the_operator_says_so() {
+        let says = |module: &ModuleSettings| {
+            let tool = json!({"name": "a", "description": "", "reads": ["private"], "sends": "nothing"});
+            let policy = taken("m", json!([tool]), with(module.clone())).0["research.a"].policy;
+            (policy.reads, policy.sends)
+        };
+        let plain = ModuleSettings::default();
+        assert_eq!(says(&plain), (None, None));
+        let trusted = ModuleSettings { trust_flow: true, ..plain.clone() };
+        assert_eq!(says(&trusted), (Some(Reads::PRIVATE), Some(Sends::Nothing)));
+        let reads = [("*".to_owned(), Reads::UNTRUSTED)].into();
+        let said = ModuleSettings { reads, ..trusted.clone() };
+        assert_eq!(says(&said), (Some(Reads::UNTRUSTED), Some(Sends::Nothing)));
+        let sends = [("a".to_owned(), Sends::Outside), ("*".to_owned(), Sends::Nothing)].into();
+        assert_eq!(says(&ModuleSettings { sends, ..plain }), (None, Some(Sends::Outside)));
+    }
+
+    #[test]
     fn m11_a_modules_word_on_its_effect_can_only_make_it_worse() {
         let says = |effect: Value, rules| {
             let tool = json!({"name": "a", "description": "", "effect": effect});
             taken("m", json!([tool]), rules).0["research.a"].policy.effect
         };
-        let trusted = Rules { effect: Effect::Read, ..RULES };
-        assert_eq!(says(json!("read"), RULES), Effect::Write);
-        assert_eq!(says(Value::Null, RULES), Effect::Write);
-        assert_eq!(says(json!("destructive"), RULES), Effect::Destructive);
-        assert_eq!(says(json!("deletes"), RULES), Effect::Destructive);
-        assert_eq!(says(json!("read"), trusted), Effect::Read);
-        assert_eq!(says(json!("write"), trusted), Effect::Write);
-        assert_eq!(says(Value::Null, trusted), Effect::Read);
+        let trusted = || with(ModuleSettings { effect: Effect::Read, ..ModuleSettings::default() });
+        assert_eq!(says(json!("read"), rules()), Effect::Write);
+        assert_eq!(says(Value::Null, rules()), Effect::Write);
+        assert_eq!(says(json!("destructive"), rules()), Effect::Destructive);
+        assert_eq!(says(json!("deletes"), rules()), Effect::Destructive);
+        assert_eq!(says(json!("read"), trusted()), Effect::Read);
+        assert_eq!(says(json!("write"), trusted()), Effect::Write);
+        assert_eq!(says(Value::Null, trusted()), Effect::Read);
     }
 }

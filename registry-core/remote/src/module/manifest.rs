@@ -1,5 +1,6 @@
 //! What a module says of itself: the body of `GET /manifest`.
 
+use registry_core::flow::{Reads, Sends};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
@@ -7,7 +8,7 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::definition::{self, MAX_TOOLS};
 
 /// A module's manifest as it came. Of what it may have beside this nothing is read.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct Manifest {
     /// What the module calls itself; a tool's name may begin with it.
     #[serde(default)]
@@ -53,6 +54,12 @@ pub struct ManifestTool {
     /// is none of them counts as `destructive`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<String>,
+    /// What its results may hold: `private`, `untrusted`, both or an empty list for neither. It is believed only where the operator says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Reads>,
+    /// Where its arguments go: `outside` or `nothing`. It is believed only where the operator says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sends: Option<Sends>,
     /// Through how many servers a call goes before it comes to the tool, this one not counted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hops: u8,

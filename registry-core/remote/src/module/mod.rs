@@ -49,7 +49,7 @@ use tokio::{sync::OnceCell, task::JoinSet};
 
 pub use self::{
     call::Hops,
-    client::{APPROVAL_WAIT_HEADER, HOPS_HEADER, MAX_MANIFEST, MAX_REPLY},
+    client::{APPROVAL_WAIT_HEADER, HOPS_HEADER, MAX_MANIFEST, MAX_REPLY, READS_HEADER},
     discovery::RETRY,
     intake::MAX_HOPS,
     manifest::{ManifestParameter, ManifestTool},
@@ -117,7 +117,7 @@ impl Modules {
                 pin: module.pin,
             };
             let source = RemoteSource::new(registry, Arc::clone(&store), client.clone(), source);
-            let rules = Rules { permission: module.permission, effect: module.effect, timeout };
+            let rules = Rules { module: module.clone(), timeout };
             let (cache, store) = (Arc::clone(&cache), Arc::clone(&store));
             let module = Module::new(source, client, rules, settings.discovery_timeout, cache, store);
             by_name.insert(name.clone(), Arc::new(module));

@@ -23,6 +23,7 @@ struct Reply {
     message: Option<String>,
     side_effects: Option<Vec<String>>,
     audit: Option<Map<String, Value>>,
+    ends_turn: Option<bool>,
     retryable: Option<bool>,
     retry_at: Option<Timestamp>,
     nearest: Option<Vec<String>>,
@@ -65,6 +66,7 @@ impl Reply {
                         .content
                         .and_then(|content| serde_json::from_value(content).ok())
                         .unwrap_or_default(),
+                    ends_turn: self.ends_turn.unwrap_or_default(),
                     message: self.message,
                     side_effects: bounded_list(self.side_effects.unwrap_or_default()),
                     audit: bounded_notes(self.audit.unwrap_or_default()),
@@ -111,6 +113,14 @@ mod tests {
             "side_effects": ["created:a"], "audit": {"rows": 3}, "more": "is let through"});
         let expected = ToolResult::new(json!({"a": 1})).with_message("Done.").with_side_effect("created:a");
         assert_eq!(result(full).unwrap(), expected.with_audit("rows", 3));
+        let parts =
+            json!([{"type": "table", "columns": ["a"], "rows": [[1]]}, {"type": "markdown", "text": "*a*"}]);
+        let whole =
+            result(json!({"success": true, "result": null, "content": parts, "ends_turn": true})).unwrap();
+        let table = registry_core::Table::new(["a"]).row([1]).into();
+        let expected =
+            ToolResult::parts([table, registry_core::Content::from(registry_core::Markdown::new("*a*"))]);
+        assert_eq!(whole, expected.ends_turn());
         let bare = result(json!({"tool_name": "m.f", "success": true})).unwrap();
         assert_eq!(bare, ToolResult::new(Value::Null));
         let nulls =

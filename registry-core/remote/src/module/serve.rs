@@ -46,6 +46,8 @@ impl Modules {
             // The description says it already.
             deprecated: None,
             effect: Some(policy.effect.as_str().to_owned()),
+            reads: Some(tool.reads()),
+            sends: Some(tool.sends()),
             hops: self.hops(tool),
         }
     }

@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use registry_core::{Caller, Effect, LOCAL_MODULE, Permission};
+use registry_core::{
+    Caller, Effect, LOCAL_MODULE, Permission,
+    flow::{Reads, Sends},
+};
 use reqwest::Url;
 use serde::{
     Deserialize, Deserializer,
@@ -141,6 +144,12 @@ pub struct ModuleSettings {
     pub permission: Permission,
     /// What its tools do at least; a module's own word can only make it worse. Write.
     pub effect: Effect,
+    /// What the results of its tools may hold, by their names without the module's, and `*` for all others. Both, where nothing is said.
+    pub reads: BTreeMap<String, Reads>,
+    /// Where the arguments of its tools go, in the same way. Outside, where nothing is said.
+    pub sends: BTreeMap<String, Sends>,
+    /// Whether the module is believed in both, for tools of which the operator says nothing.
+    pub trust_flow: bool,
 }
 
 impl ModuleSettings {
@@ -177,6 +186,9 @@ impl Default for ModuleSettings {
             concurrency: 16,
             permission: Permission::Guest,
             effect: Effect::Write,
+            reads: BTreeMap::new(),
+            sends: BTreeMap::new(),
+            trust_flow: false,
         }
     }
 }

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-use super::chain::{Fault, Head};
+use super::{
+    chain::{Fault, Head},
+    erasure::CheckErasure,
+};
 use crate::{
     context::Origin,
     guard::gate::Verdict,
@@ -160,19 +163,59 @@ pub struct ChainReport {
     pub server: String,
     /// How many records were found in order.
     pub records: u64,
+    /// Of how many of them what is personal was erased.
+    pub erased: u64,
+    /// Where the chain begins, if records before were removed because they had become too old.
+    pub start: Option<Start>,
     /// The last of them. Noted elsewhere, it shows later whether the end was cut off.
     pub head: Head,
     /// What is wrong behind it, at which number; `None` where the chain is whole.
     pub fault: Option<(u64, Fault)>,
 }
 
+/// Where a chain begins whose older records were removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Start {
+    /// The last of the records that were removed.
+    pub after: Head,
+    /// What was given to [`AuditLog::remove`] as the proof of it.
+    pub proof: String,
+}
+
+/// Heads that were noted elsewhere: by the server's name and the record's number, the record's hash.
+pub type NotedHeads = BTreeMap<String, BTreeMap<u64, String>>;
+
 /// Reads what is kept of the audit. Every method fails when the store does.
 pub trait AuditLog: Send + Sync {
     /// The records that are wanted.
     fn list<'a>(&'a self, filter: &'a AuditFilter) -> StoreFuture<'a, Vec<ChainedRecord>>;
 
-    /// Walks along every chain of the tenant, by the names of the servers. A chain that is broken is a report and no error.
-    fn verify<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ChainReport>>;
+    /// Walks along every chain of the tenant, by the names of the servers, and compares it with the heads that were noted. A chain
+    /// that is broken is a report and no error. A record of which something was erased counts as changed.
+    fn verify<'a>(&'a self, tenant: &'a str, noted: &'a NotedHeads) -> StoreFuture<'a, Vec<ChainReport>> {
+        self.verify_with_erasures(tenant, noted, &|_, _| false)
+    }
+
+    /// The same, where records of which something was erased may have a proof that `check` knows.
+    fn verify_with_erasures<'a>(
+        &'a self,
+        tenant: &'a str,
+        noted: &'a NotedHeads,
+        check: &'a CheckErasure<'a>,
+    ) -> StoreFuture<'a, Vec<ChainReport>>;
+
+    /// Where the chains of this server end, by their tenants.
+    fn heads(&self) -> StoreFuture<'_, BTreeMap<String, Head>>;
+
+    /// The hash of a record of this server, or of the last one that was removed; `None` where there is no such record.
+    fn hash<'a>(&'a self, tenant: &'a str, seq: u64) -> StoreFuture<'a, Option<String>>;
+
+    /// The last of this server's records that were all written before a time; `None` where none was. The last record of a
+    /// chain is never among them, so that the chain goes on.
+    fn last_before<'a>(&'a self, tenant: &'a str, time: Timestamp) -> StoreFuture<'a, Option<Head>>;
+
+    /// Removes the records of this server up to one, and keeps a proof of who has done so.
+    fn remove<'a>(&'a self, tenant: &'a str, up_to: &'a Head, proof: &'a str) -> StoreFuture<'a, ()>;
 
     /// Gives the records that are wanted to `write`, each as one line of JSON without its end, until it breaks off. Says how many it
     /// has taken.

@@ -1,6 +1,7 @@
 //! The record of every call: its intent before the tool runs, its outcome after.
 
 pub mod chain;
+pub mod erasure;
 pub mod log;
 
 use std::collections::VecDeque;
@@ -13,7 +14,10 @@ use sha2::{Digest, Sha256};
 
 use super::gate::Decision;
 use crate::{
+    ask::Asked,
     context::Origin,
+    flow::HasRead,
+    model::ModelUsage,
     policy::Permission,
     result::ErrorKind,
     store::{StoreError, StoreFuture},
@@ -41,6 +45,9 @@ pub struct AuditRecord {
     pub version: Option<String>,
     /// The call's id.
     pub call_id: String,
+    /// The id of the call around it, where a tool makes the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_call_id: Option<String>,
     /// 1 for the first try.
     pub attempt: u8,
     /// Whose registry it was.
@@ -59,9 +66,18 @@ pub struct AuditRecord {
     /// The arguments, where the host keeps them; what is secret is left out of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
+    /// What the call's turn had read before it, where that matters.
+    #[serde(skip_serializing_if = "HasRead::is_empty")]
+    pub has_read: HasRead,
     /// What a gate or a person decided, where one was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
+    /// What the tool has asked the person in this try.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Asked>,
+    /// What this try has used of the model, where its tool has asked it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_usage: Option<ModelUsage>,
     /// Whether the tool did what it was asked; `None` for an intent.
     pub success: Option<bool>,
     /// Why it did not.

@@ -7,7 +7,10 @@ use std::sync::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{ConversationError, ConversationLimits, ConversationStore, StoredResponse, StoredTranscript};
+use super::{
+    ConversationError, ConversationLimits, ConversationStore, StoredResponse, StoredTranscript,
+    TranscriptLimits,
+};
 use crate::{
     clock::{Clock, SystemClock},
     store::StoreError,
@@ -52,12 +55,20 @@ pub struct Conversations {
     clock: Arc<dyn Clock>,
     /// The bytes of transcripts that were kept since all of them were counted.
     uncounted: Arc<AtomicU64>,
+    /// The same of files.
+    uncounted_files: Arc<AtomicU64>,
 }
 
 impl Conversations {
     /// The conversations in a store, within these limits.
     pub fn new(store: Arc<dyn ConversationStore>, limits: ConversationLimits) -> Self {
-        Self { store, limits, clock: Arc::new(SystemClock), uncounted: Arc::default() }
+        Self {
+            store,
+            limits,
+            clock: Arc::new(SystemClock),
+            uncounted: Arc::default(),
+            uncounted_files: Arc::default(),
+        }
     }
 
     /// The same with another clock.
@@ -148,7 +159,56 @@ impl Conversations {
     /// When the store fails.
     pub async fn delete_expired(&self) -> Result<(), StoreError> {
         self.store.delete_expired(self.limits.since(self.clock.now())).await?;
-        self.sweep_transcripts().await
+        self.sweep_transcripts().await?;
+        self.sweep_files().await
+    }
+
+    /// Keeps a file of a result, as text that a store does not look into, as long as conversations are kept; found by its key until newer
+    /// ones take its room. Where no conversations are kept, or where it is too large: nothing to do.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn keep_file(
+        &self,
+        (tenant, user): (&str, &str),
+        key: &str,
+        file: Arc<str>,
+    ) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let (tenant, user, key) = (tenant.to_owned(), user.to_owned(), key.to_owned());
+        let file =
+            StoredTranscript { tenant, user, other_key: key.clone(), key, messages: file, used_at: now };
+        let (size, limits) = (file.size(), &TranscriptLimits::FILES);
+        if !self.are_kept() || size > limits.max_bytes {
+            return Ok(());
+        }
+        self.store.keep_file(file, self.limits.since(now), limits).await?;
+        let uncounted = self.uncounted_files.fetch_add(size, Ordering::Relaxed).saturating_add(size);
+        if uncounted > limits.max_total_bytes / 16 {
+            self.sweep_files().await?;
+        }
+        Ok(())
+    }
+
+    /// The file of a user that is kept under this key.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn file(
+        &self,
+        (tenant, user): (&str, &str),
+        key: &str,
+    ) -> Result<Option<Arc<str>>, StoreError> {
+        if !self.are_kept() {
+            return Ok(None);
+        }
+        self.store.file(tenant, user, key, self.limits.since(self.clock.now())).await
+    }
+
+    async fn sweep_files(&self) -> Result<(), StoreError> {
+        self.uncounted_files.store(0, Ordering::Relaxed);
+        let since = self.limits.since(self.clock.now());
+        self.store.sweep_files(since, TranscriptLimits::FILES.max_total_bytes).await
     }
 
     /// Whether transcripts are kept.

@@ -54,6 +54,16 @@ impl TranscriptLimits {
         max_total_bytes: 4 << 30,
     };
 
+    /// Of the files of results: 48 MiB a file, which is more than a result may have; 1,000 files and 128 MiB a user; 2 GiB in all.
+    pub const FILES: Self = Self {
+        are_kept: true,
+        max_bytes: 48 << 20,
+        max_read_bytes: 48 << 20,
+        max_user_transcripts: 1000,
+        max_user_bytes: 128 << 20,
+        max_total_bytes: 2 << 30,
+    };
+
     /// The limits of a user to which a store goes down where they are exceeded, so that it need not do so for each transcript.
     #[must_use]
     pub fn after_making_room(&self) -> Self {

@@ -74,12 +74,12 @@ impl StoredResponse {
     }
 }
 
-/// Keeps conversations and transcripts by tenant and user. [`Conversations`] is for those who use one. What it acknowledges it has kept.
+/// Keeps conversations, transcripts and the files of results by tenant and user. [`Conversations`] is for those who use one. What it acknowledges it has kept.
 ///
 /// A conversation is used when a response is added to it. `since` is a time: conversations that were last used then or earlier have expired, and
 /// are treated as if they were not there.
 ///
-/// [`Store::remove_user`](super::Store::remove_user) of the same store deletes the conversations and transcripts of the user in one step with the user.
+/// [`Store::remove_user`](super::Store::remove_user) of the same store deletes the conversations, transcripts and files of the user in one step with the user.
 pub trait ConversationStore: Send + Sync {
     /// Keeps a response at the time `now`, in one step. Conversations of the user beyond the limits are deleted, those that were not used for
     /// longest first, but never the one of this response. Some that have expired are deleted, of whichever user.
@@ -164,4 +164,25 @@ pub trait ConversationStore: Send + Sync {
 
     /// Deletes transcripts that have expired, of all tenants, and those beyond the bytes that all may have.
     fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()>;
+
+    /// Keeps a file as [`keep_transcript`](Self::keep_transcript) keeps a transcript, apart from those. It is found by its key, and its
+    /// messages are the file.
+    fn keep_file<'a>(
+        &'a self,
+        file: StoredTranscript,
+        since: Timestamp,
+        limits: &'a TranscriptLimits,
+    ) -> StoreFuture<'a, ()>;
+
+    /// The file that is kept under this key.
+    fn file<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        key: &'a str,
+        since: Timestamp,
+    ) -> StoreFuture<'a, Option<Arc<str>>>;
+
+    /// Deletes files that have expired, of all tenants, and those beyond the bytes that all may have.
+    fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()>;
 }

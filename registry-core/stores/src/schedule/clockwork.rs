@@ -26,12 +26,17 @@ pub trait Host: Send + Sync {
     fn context<'a>(&'a self, job: &'a Job) -> StoreFuture<'a, (Registry, ToolContext)>;
 }
 
-/// Makes the calls of all tenants' jobs at their times, until `stop` is cancelled; those that are under way then are cancelled and
-/// waited for. One of these for each process.
+/// Makes the calls of all tenants' jobs at their times, until `stop` is cancelled, and waits for those that are under way then; `cancel`
+/// cancels them. One of these for each process.
 ///
 /// A job whose last call still goes on here is passed over.
-pub async fn run(schedule: Schedule, host: Arc<dyn Host>, stop: CancellationToken) {
-    let clockwork = Arc::new(Clockwork { schedule, host, stop, under_way: Mutex::default() });
+pub async fn run(
+    schedule: Schedule,
+    host: Arc<dyn Host>,
+    stop: CancellationToken,
+    cancel: CancellationToken,
+) {
+    let clockwork = Arc::new(Clockwork { schedule, host, cancel, under_way: Mutex::default() });
     let calls = TaskTracker::new();
     loop {
         let pause = match clockwork.take_due(&calls).await {
@@ -44,7 +49,7 @@ pub async fn run(schedule: Schedule, host: Arc<dyn Host>, stop: CancellationToke
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = clockwork.schedule.changed.notified() => {}
-            () = clockwork.stop.cancelled() => break,
+            () = stop.cancelled() => break,
         }
     }
     calls.close();
@@ -54,7 +59,7 @@ pub async fn run(schedule: Schedule, host: Arc<dyn Host>, stop: CancellationToke
 struct Clockwork {
     schedule: Schedule,
     host: Arc<dyn Host>,
-    stop: CancellationToken,
+    cancel: CancellationToken,
     /// The jobs whose calls go on, by tenant and id.
     under_way: Mutex<HashSet<(String, String)>>,
 }
@@ -104,7 +109,7 @@ impl Clockwork {
         let call = ToolCall::new(&job.tool, Value::Object(job.arguments.clone()))
             .with_id(format!("job-{}-{:x}", job.id, at.as_nanosecond()))
             .with_origin(Origin::Schedule);
-        let outcome = registry.execute(&context.with_cancellation(self.stop.child_token()), call).await;
+        let outcome = registry.execute(&context.with_cancellation(self.cancel.child_token()), call).await;
         let success = outcome.is_success();
         tracing::info!(job = job.id, tool = job.tool, call_id = outcome.call_id, success, "job_made");
         let error = match &outcome.result {

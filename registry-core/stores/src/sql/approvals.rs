@@ -37,7 +37,8 @@ fn read(mut row: Row) -> Result<Approval, StoreError> {
 fn state_and_answer(state: &ApprovalState) -> Result<[Value; 2], StoreError> {
     let name = match state {
         ApprovalState::Pending => return Ok(["pending".into(), "".into()]),
-        ApprovalState::Approved { .. } => "approved",
+        ApprovalState::Approved { .. } | ApprovalState::Answered { .. } => "approved",
+        ApprovalState::Declined { .. } => "declined",
         ApprovalState::Denied { .. } => "denied",
         ApprovalState::Used { .. } => "used",
         ApprovalState::Withdrawn => return Ok(["withdrawn".into(), "".into()]),
@@ -52,8 +53,14 @@ fn call_of(approval: &Approval) -> String {
 }
 
 /// The same for every approval of the same user. A hash, since a database has not a place for every name.
-fn asker_of(approval: &Approval) -> String {
-    hash_arguments(&json!([approval.tenant, approval.user]))
+fn asker(tenant: &str, user: &str) -> String {
+    hash_arguments(&json!([tenant, user]))
+}
+
+/// Deletes what a user was asked about, and gives a row for each.
+pub(super) fn delete_of(tenant: &str, user: &str) -> Statement {
+    let sql = "DELETE FROM approvals WHERE tenant = $1 AND asker = $2 RETURNING id";
+    Statement::new(sql, vec![tenant.into(), asker(tenant, user).into()])
 }
 
 impl Approvals for SqlStore {
@@ -69,7 +76,7 @@ impl Approvals for SqlStore {
             let insert = Statement::new(
                 "INSERT INTO approvals (tenant, id, call, requested_at, expires_at, state, answer, document, asker) \
                  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 WHERE NOT EXISTS (SELECT 1 FROM approvals \
-                 WHERE call = $3 AND state IN ('pending', 'approved') AND expires_at > $4) \
+                 WHERE call = $3 AND state IN ('pending', 'approved', 'declined') AND expires_at > $4) \
                  AND (SELECT COUNT(*) FROM approvals WHERE asker = $9 AND state = 'pending' AND expires_at > $4) < $10",
                 vec![
                     wanted.tenant.as_str().into(),
@@ -80,13 +87,13 @@ impl Approvals for SqlStore {
                     state,
                     answer,
                     document.into(),
-                    asker_of(&wanted).into(),
+                    asker(&wanted.tenant, &wanted.user).into(),
                     i64::try_from(most).unwrap_or(i64::MAX).into(),
                 ],
             );
             let find = Statement::new(
                 format!(
-                    "SELECT {COLUMNS} FROM approvals WHERE call = $1 AND state IN ('pending', 'approved') \
+                    "SELECT {COLUMNS} FROM approvals WHERE call = $1 AND state IN ('pending', 'approved', 'declined') \
                      AND expires_at > $2 ORDER BY requested_at LIMIT 1"
                 ),
                 vec![call.into(), now.into()],
@@ -148,8 +155,8 @@ impl Approvals for SqlStore {
     }
 
     fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
-        let sql = "UPDATE approvals SET state = 'withdrawn' WHERE tenant = $1 AND id = $2 \
-                   AND state IN ('pending', 'approved')";
+        let sql = "UPDATE approvals SET state = 'withdrawn', answer = '' WHERE tenant = $1 AND id = $2 \
+                   AND state IN ('pending', 'approved', 'declined')";
         let withdraw = Statement::new(sql, vec![tenant.into(), id.into()]);
         Box::pin(async move { self.write_statements(vec![withdraw]).await.map(drop) })
     }
@@ -159,5 +166,11 @@ impl Approvals for SqlStore {
                    AND expires_at > $3 RETURNING id";
         let take = Statement::new(sql, vec![tenant.into(), id.into(), now.into()]);
         Box::pin(async move { Ok(!self.write_statements(vec![take]).await?.is_empty()) })
+    }
+
+    fn give_back<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
+        let sql = "UPDATE approvals SET state = 'approved' WHERE tenant = $1 AND id = $2 AND state = 'used'";
+        let give_back = Statement::new(sql, vec![tenant.into(), id.into()]);
+        Box::pin(async move { self.write_statements(vec![give_back]).await.map(drop) })
     }
 }

@@ -1,17 +1,21 @@
 //! The audit and its chains.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Row, SqlStore, Statement, Work, batch::Entry, link::Value};
+use super::{Row, SqlStore, Statement, Work, batch::Entry, link::Value, saturated};
 use registry_core::{
     guard::audit::{
         AuditRecord, AuditSink, Phase,
-        chain::{Fault, Walk},
-        log::{AuditEventKind, AuditFilter, AuditLog, ChainReport, ChainedRecord},
+        chain::{Fault, Head, Walk},
+        erasure::{self, CheckErasure, RecordPlace},
+        log::{AuditEventKind, AuditFilter, AuditLog, ChainReport, ChainedRecord, NotedHeads, Start},
     },
     store::{StoreError, StoreFuture},
 };
@@ -85,15 +89,87 @@ impl AuditLog for SqlStore {
         })
     }
 
-    fn verify<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ChainReport>> {
+    fn verify_with_erasures<'a>(
+        &'a self,
+        tenant: &'a str,
+        noted: &'a NotedHeads,
+        check: &'a CheckErasure<'a>,
+    ) -> StoreFuture<'a, Vec<ChainReport>> {
         Box::pin(async move {
-            let mut reports = Vec::new();
-            for server in self.servers(tenant).await? {
-                reports.push(self.walk(tenant, server).await?);
+            let mut servers: BTreeSet<Arc<str>> = self.servers(tenant).await?.into_iter().collect();
+            servers.extend(noted.keys().map(|server| Arc::from(server.as_str())));
+            let (mut reports, none) = (Vec::new(), BTreeMap::new());
+            for server in servers {
+                let noted = noted.get(&*server).unwrap_or(&none);
+                reports.push(self.walk(tenant, server, noted, check).await?);
             }
             Ok(reports)
         })
     }
+
+    fn heads(&self) -> StoreFuture<'_, BTreeMap<String, Head>> {
+        // From one tenant to the next by the index: the table may be long.
+        let tenants = "WITH RECURSIVE known (tenant) AS (SELECT min(tenant) FROM audit UNION ALL \
+                       SELECT (SELECT min(tenant) FROM audit WHERE audit.tenant > known.tenant) FROM known \
+                       WHERE known.tenant IS NOT NULL) SELECT tenant FROM known WHERE tenant IS NOT NULL";
+        let head =
+            "SELECT seq, sha256 FROM audit WHERE tenant = $1 AND server = $2 ORDER BY seq DESC LIMIT 1";
+        Box::pin(async move {
+            let tenants = self.read(Statement::new(tenants, Vec::new()), |mut row| row.text()).await?;
+            let mut heads = BTreeMap::new();
+            for tenant in tenants {
+                let values = vec![tenant.clone().into(), self.shared.server.clone().into()];
+                let found = self.read(Statement::new(head, values), read_head).await?.pop();
+                heads.extend(found.map(|head| (tenant.to_string(), head)));
+            }
+            Ok(heads)
+        })
+    }
+
+    fn hash<'a>(&'a self, tenant: &'a str, seq: u64) -> StoreFuture<'a, Option<String>> {
+        let sql = "SELECT sha256 FROM audit WHERE tenant = $1 AND server = $2 AND seq = $3 \
+                   UNION ALL SELECT sha256 FROM audit_starts WHERE tenant = $1 AND server = $2 AND seq = $3";
+        let values = vec![tenant.into(), self.shared.server.clone().into(), saturated(seq).into()];
+        Box::pin(async move {
+            let mut found =
+                self.read(Statement::new(sql, values), |mut row| Ok(row.text()?.to_string())).await?;
+            Ok(found.pop())
+        })
+    }
+
+    fn last_before<'a>(&'a self, tenant: &'a str, time: Timestamp) -> StoreFuture<'a, Option<Head>> {
+        // Whatever the clock has done meanwhile, nothing behind a record that has to stay is removed.
+        let first = "SELECT seq, ts FROM audit WHERE tenant = $1 AND server = $2 ORDER BY seq LIMIT 1";
+        let up_to = "SELECT seq, sha256 FROM audit WHERE tenant = $1 AND server = $2 \
+                     AND seq < (SELECT max(seq) FROM audit WHERE tenant = $1 AND server = $2) \
+                     AND seq < coalesce((SELECT min(seq) FROM audit WHERE tenant = $1 AND server = $2 AND ts >= $3), seq + 1) \
+                     ORDER BY seq DESC LIMIT 1";
+        let chain = || vec![tenant.into(), self.shared.server.clone().into()];
+        Box::pin(async move {
+            let oldest =
+                self.read(Statement::new(first, chain()), |mut row| Ok((row.int()?, row.time()?))).await?;
+            if oldest.first().is_none_or(|(_, written)| *written >= time) {
+                return Ok(None);
+            }
+            let values = chain().into_iter().chain([time.into()]).collect();
+            Ok(self.read(Statement::new(up_to, values), read_head).await?.pop())
+        })
+    }
+
+    fn remove<'a>(&'a self, tenant: &'a str, up_to: &'a Head, proof: &'a str) -> StoreFuture<'a, ()> {
+        let start = "INSERT INTO audit_starts (tenant, server, seq, sha256, proof) VALUES ($1, $2, $3, $4, $5) \
+                     ON CONFLICT (tenant, server) DO UPDATE SET seq = excluded.seq, sha256 = excluded.sha256, proof = excluded.proof";
+        let remove = "DELETE FROM audit WHERE tenant = $1 AND server = $2 AND seq <= $3";
+        let chain: Vec<Value> =
+            vec![tenant.into(), self.shared.server.clone().into(), saturated(up_to.seq).into()];
+        let told = [up_to.sha256.as_str().into(), proof.into()];
+        let start = Statement::new(start, chain.iter().cloned().chain(told).collect());
+        Box::pin(async move { self.write_all(vec![start, Statement::new(remove, chain)]).await.map(drop) })
+    }
+}
+
+fn read_head(mut row: Row) -> Result<Head, StoreError> {
+    Ok(Head { seq: row.count()?, sha256: row.text()?.to_string() })
 }
 
 impl SqlStore {
@@ -118,16 +194,51 @@ impl SqlStore {
                        UNION ALL
                        SELECT (SELECT min(audit.server) FROM audit WHERE tenant = $1 AND audit.server > servers.server)
                        FROM servers WHERE servers.server IS NOT NULL
-                   ) SELECT server FROM servers WHERE server IS NOT NULL ORDER BY server";
+                   ) SELECT server FROM servers WHERE server IS NOT NULL
+                   UNION SELECT server FROM audit_starts WHERE tenant = $1 ORDER BY server";
         self.read(Statement::new(sql, vec![tenant.into()]), |mut row| row.text()).await
     }
 
-    async fn walk(&self, tenant: &str, server: Arc<str>) -> Result<ChainReport, StoreError> {
+    async fn start_of(&self, tenant: &str, server: &Arc<str>) -> Result<Option<Start>, StoreError> {
+        let sql = "SELECT seq, sha256, proof FROM audit_starts WHERE tenant = $1 AND server = $2";
+        let read = |mut row: Row| {
+            let after = Head { seq: row.count()?, sha256: row.text()?.to_string() };
+            Ok(Start { after, proof: row.text()?.to_string() })
+        };
+        let values = vec![tenant.into(), Arc::clone(server).into()];
+        Ok(self.read(Statement::new(sql, values), read).await?.pop())
+    }
+
+    async fn walk(
+        &self,
+        tenant: &str,
+        server: Arc<str>,
+        noted: &BTreeMap<u64, String>,
+        check: &CheckErasure<'_>,
+    ) -> Result<ChainReport, StoreError> {
         let sql = "SELECT seq, previous, sha256, record, ts, user_id, tool, call_id, happened FROM audit \
                    WHERE tenant = $1 AND server = $2 AND seq > $3 ORDER BY seq LIMIT $4";
-        let mut walk = Walk::new(tenant, &server);
+        let start = self.start_of(tenant, &server).await?;
+        let mut walk = match &start {
+            Some(start) => Walk::after(start.after.clone()),
+            None => Walk::new(tenant, &server),
+        };
+        let before = walk.head().seq;
+        // The hashes of the records that were removed are known no longer, but for the last.
+        let rewritten = |head: &Head| noted.get(&head.seq).is_some_and(|sha256| *sha256 != head.sha256);
+        if rewritten(walk.head()) {
+            let fault = Some((before, Fault::Rewritten));
+            return Ok(ChainReport {
+                server: server.to_string(),
+                records: 0,
+                erased: 0,
+                start,
+                head: walk.head().clone(),
+                fault,
+            });
+        }
         // Lower than any number that was ever given, so that one put before the first shows.
-        let mut after = i64::MIN;
+        let (mut after, mut erased) = (i64::MIN, 0);
         loop {
             let values = vec![tenant.into(), server.clone().into(), after.into(), PAGE.into()];
             let read = |mut row: Row| Ok((row.int()?, row.text()?, row.text()?, row.text()?, row));
@@ -137,10 +248,15 @@ impl SqlStore {
                 after = seq;
                 let seq = u64::try_from(seq).unwrap_or(0);
                 let mut next = walk.clone();
-                let followed = next.step(seq, &previous, &sha256, &record);
+                let mut followed = next.step(seq, &previous, &sha256, &record);
+                let place = RecordPlace { server: &server, seq, sha256: &sha256 };
+                if followed == Err((seq, Fault::Changed)) && erasure::is_proven(&record, place, check) {
+                    followed = next.step_over(seq, &previous, &sha256);
+                    erased += u64::from(followed.is_ok());
+                }
                 fault = match followed {
-                    Ok(()) if is_found_by(&record, columns) => None,
-                    Ok(()) => Some((seq, Fault::Changed)),
+                    Ok(()) if !is_found_by(&record, columns) => Some((seq, Fault::Changed)),
+                    Ok(()) => rewritten(next.head()).then_some((seq, Fault::Rewritten)),
                     Err(fault) => Some(fault),
                 };
                 if fault.is_some() {
@@ -150,7 +266,12 @@ impl SqlStore {
             }
             if fault.is_some() || last_page {
                 let head = walk.head().clone();
-                return Ok(ChainReport { server: server.to_string(), records: head.seq, head, fault });
+                let records = head.seq - before;
+                let beyond = noted.last_key_value().map(|(seq, _)| *seq).filter(|seq| *seq > head.seq);
+                // The last record of a chain is never removed.
+                let beyond = beyond.or_else(|| (start.is_some() && records == 0).then_some(before + 1));
+                let fault = fault.or_else(|| Some((beyond?, Fault::CutOff)));
+                return Ok(ChainReport { server: server.to_string(), records, erased, start, head, fault });
             }
         }
     }

@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Row, SqlStore, Statement, is_never_kept, link::Value, saturated, transcripts};
+use super::{
+    Row, SqlStore, Statement, is_never_kept,
+    link::Value,
+    saturated,
+    transcripts::{self, FILES, TRANSCRIPTS, Table},
+};
 use registry_core::{
     BoxFuture,
     store::{
@@ -224,7 +229,7 @@ impl ConversationStore for SqlStore {
         since: Timestamp,
         limits: &'a TranscriptLimits,
     ) -> StoreFuture<'a, ()> {
-        let statements = transcripts::keep(transcript, since, limits);
+        let statements = transcripts::keep(TRANSCRIPTS, transcript, since, limits);
         Box::pin(async move { self.write_all(statements).await.map(drop) })
     }
 
@@ -239,7 +244,7 @@ impl ConversationStore for SqlStore {
         if keys.is_empty() || is_never_kept(tenant) || is_never_kept(user) {
             return Box::pin(std::future::ready(Ok(Vec::new())));
         }
-        let find = transcripts::find(tenant, user, keys, since, limits);
+        let find = transcripts::find(TRANSCRIPTS, tenant, user, keys, since, limits);
         Box::pin(self.read(find, transcripts::transcript))
     }
 
@@ -260,14 +265,49 @@ impl ConversationStore for SqlStore {
         user: &'a str,
         keys: &'a [String],
     ) -> StoreFuture<'a, ()> {
-        let delete = transcripts::delete(tenant, user, keys);
+        let delete = transcripts::delete(TRANSCRIPTS, tenant, user, keys);
         Box::pin(async move { self.write_all(vec![delete]).await.map(drop) })
     }
 
     fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()> {
+        Box::pin(self.sweep(TRANSCRIPTS, since, max_total_bytes))
+    }
+
+    fn keep_file<'a>(
+        &'a self,
+        file: StoredTranscript,
+        since: Timestamp,
+        limits: &'a TranscriptLimits,
+    ) -> StoreFuture<'a, ()> {
+        let statements = transcripts::keep(FILES, file, since, limits);
+        Box::pin(async move { self.write_all(statements).await.map(drop) })
+    }
+
+    fn file<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        key: &'a str,
+        since: Timestamp,
+    ) -> StoreFuture<'a, Option<Arc<str>>> {
         Box::pin(async move {
-            while !self.write_statements(vec![transcripts::expired(since)]).await?.is_empty() {}
-            self.write_all(vec![transcripts::make_room_for_all(max_total_bytes)]).await.map(drop)
+            if [tenant, user, key].into_iter().any(is_never_kept) {
+                return Ok(None);
+            }
+            let limits = &TranscriptLimits::FILES;
+            let find = transcripts::find(FILES, tenant, user, &[key.to_owned()], since, limits);
+            Ok(self.read(find, transcripts::transcript).await?.pop().map(|file| file.messages))
         })
+    }
+
+    fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()> {
+        Box::pin(self.sweep(FILES, since, max_total_bytes))
+    }
+}
+
+impl SqlStore {
+    async fn sweep(&self, table: Table, since: Timestamp, max_total_bytes: u64) -> Result<(), StoreError> {
+        while !self.write_statements(vec![transcripts::expired(table, since)]).await?.is_empty() {}
+        self.write_all(vec![transcripts::make_room_for_all(table, max_total_bytes)]).await.map(drop)
     }
 }

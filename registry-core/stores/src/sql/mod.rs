@@ -3,12 +3,15 @@
 mod approvals;
 mod audit;
 mod batch;
+mod chats;
 mod conversations;
 mod dead_letters;
+mod erasure;
 mod failure;
 mod jobs;
 mod link;
 mod modules;
+mod state;
 mod tables;
 mod transcripts;
 mod usage;
@@ -19,6 +22,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use batch::{Answer, Work};
+pub use erasure::Erased;
 pub(super) use failure::failure;
 pub(super) use link::{Link, Row, Statement};
 use registry_core::store::{StoreError, StoreFuture};
@@ -32,6 +36,14 @@ pub(super) trait Database: Send + Sync {
     /// The name, for messages: where it is, without any password.
     fn name(&self) -> &str;
 
+    /// Checks that the database is still there, where what is written could be lost without an error.
+    ///
+    /// # Errors
+    /// When it is not.
+    fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// A connection to write through.
     fn connect(&self) -> StoreFuture<'_, Box<dyn Link>>;
 
@@ -40,6 +52,16 @@ pub(super) trait Database: Send + Sync {
 
     /// What begins a transaction that no other one with one of these numbers runs beside.
     fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement>;
+
+    /// What has deleted rows overwritten in the transaction that this begins, where the database does not by itself.
+    fn before_erasing(&self) -> Vec<Statement> {
+        Vec::new()
+    }
+
+    /// What moves a transaction that has overwritten rows to where the rows were, outside of any transaction.
+    fn after_erasing(&self) -> Option<Statement> {
+        None
+    }
 
     /// How often it has to be asked whether another process has changed anything.
     fn poll(&self) -> Duration;
@@ -51,7 +73,7 @@ pub(super) trait Database: Send + Sync {
     fn schema(&self) -> &'static [&'static str];
 }
 
-/// A store in a database: registrations, users, keys, conversations, counted calls, approvals, and the audit with its chains.
+/// A store in a database: registrations, users, keys, conversations, chats, values of tools, counted calls, approvals, and the audit with its chains.
 ///
 /// It is made by `SqliteSettings` or `PostgresSettings`. Clones are the same store. What it acknowledges is committed. All that is
 /// written goes through one task, on the runtime that has opened the store; it ends with the last clone.

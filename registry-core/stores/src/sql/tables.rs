@@ -1,22 +1,24 @@
-//! Registrations and switches, personas, users and keys.
+//! Registrations and switches, personas, users, keys and sessions.
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::{
-    Row, SqlStore, Statement,
+    Row, SqlStore, Statement, chats,
     conversations::{counted, delete_of},
     is_never_kept,
     link::Value,
-    transcripts,
+    saturated, state, transcripts,
 };
 use registry_core::{
     BoxFuture,
-    store::{ApiKey, Persona, RemovedUser, Store, StoreError, StoreFuture, StoredTool, User},
+    store::{ApiKey, Persona, RemovedUser, Session, Store, StoreError, StoreFuture, StoredTool, User},
 };
 
 const KEY_COLUMNS: &str =
     "SELECT id, tenant, user_id, sha256, delegate, created_at, revoked_at FROM api_keys";
+
+const SESSION_COLUMNS: &str = "SELECT id, tenant, user_id, sha256, created_at, expires_at FROM sessions";
 
 impl SqlStore {
     /// Writes a statement and raises the revision with it, whether or not it changed a row. Gives the statement's rows.
@@ -25,7 +27,10 @@ impl SqlStore {
     }
 
     /// The same with several, all or none. Gives the rows of each, in their order.
-    async fn change_all(&self, mut statements: Vec<Statement>) -> Result<Vec<Vec<Row>>, StoreError> {
+    pub(super) async fn change_all(
+        &self,
+        mut statements: Vec<Statement>,
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
         statements.push(Statement::new("UPDATE revision SET number = number + 1", Vec::new()));
         let rows = self.write_all(statements).await;
         self.shared.nudge.send_replace(());
@@ -60,6 +65,17 @@ fn api_key(mut row: Row) -> Result<ApiKey, StoreError> {
             "" => None,
             at => Some(at.parse().map_err(StoreError::corrupt)?),
         },
+    })
+}
+
+fn session(mut row: Row) -> Result<Session, StoreError> {
+    Ok(Session {
+        id: row.text()?.to_string(),
+        tenant: row.text()?.to_string(),
+        user: row.text()?.to_string(),
+        sha256: row.text()?.to_string(),
+        created_at: row.time()?,
+        expires_at: row.time()?,
     })
 }
 
@@ -181,13 +197,25 @@ impl Store for SqlStore {
         let remove = "DELETE FROM users WHERE tenant = $1 AND id = $2 RETURNING id";
         let remove = Statement::new(remove, vec![tenant.into(), id.into()]);
         let [count, delete] = delete_of(tenant, id);
-        let transcripts = transcripts::delete_of(tenant, id);
+        let of = |table| transcripts::delete_of(table, tenant, id);
+        let (transcripts, files) = (of(transcripts::TRANSCRIPTS), of(transcripts::FILES));
+        let (values, chats) = (state::delete_of(tenant, id), chats::delete_of(tenant, id));
+        let end = "DELETE FROM sessions WHERE tenant = $1 AND user_id = $2";
+        let end = Statement::new(end, vec![tenant.into(), id.into()]);
         Box::pin(async move {
-            let all = vec![count, remove, transcripts, delete, revoke];
+            let all = vec![count, remove, transcripts, files, values, chats, delete, revoke, end];
             let mut rows = self.change_all(all).await?.into_iter();
             let responses = counted(rows.next()).map_err(|error| self.named(error))?;
             let was_known = rows.next().is_some_and(|removed| !removed.is_empty());
-            Ok(RemovedUser { was_known, responses, transcripts: rows.next().unwrap_or_default().len() })
+            let mut deleted = || rows.next().unwrap_or_default().len();
+            Ok(RemovedUser {
+                was_known,
+                responses,
+                transcripts: deleted(),
+                files: deleted(),
+                values: deleted(),
+                chats: deleted(),
+            })
         })
     }
 
@@ -229,6 +257,55 @@ impl Store for SqlStore {
         let sql = "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND id = $3 AND revoked_at = '' RETURNING id";
         let revoke = Statement::new(sql, vec![at.into(), tenant.into(), id.into()]);
         Box::pin(async move { Ok(!self.change(revoke).await?.is_empty()) })
+    }
+
+    fn put_session(&self, session: Session, most: usize) -> StoreFuture<'_, bool> {
+        let expire = "DELETE FROM sessions WHERE expires_at <= $1";
+        let expire = Statement::new(expire, vec![session.created_at.into()]);
+        let put = "INSERT INTO sessions (sha256, id, tenant, user_id, created_at, expires_at) \
+                   SELECT $1, $2, $3, $4, $5, $6 \
+                   WHERE EXISTS (SELECT 1 FROM users WHERE tenant = $3 AND id = $4) RETURNING id";
+        let trim = "DELETE FROM sessions WHERE sha256 IN (SELECT sha256 FROM sessions WHERE tenant = $1 AND user_id = $2 \
+                    ORDER BY created_at DESC, sha256 LIMIT 1000 OFFSET $3)";
+        let most = Value::Int(saturated(most));
+        let trim =
+            Statement::new(trim, vec![session.tenant.as_str().into(), session.user.as_str().into(), most]);
+        let values = vec![
+            session.sha256.into(),
+            session.id.into(),
+            session.tenant.into(),
+            session.user.into(),
+            session.created_at.into(),
+            session.expires_at.into(),
+        ];
+        Box::pin(async move {
+            let rows = self.write_all(vec![expire, Statement::new(put, values), trim]).await?;
+            Ok(rows.get(1).is_some_and(|kept| !kept.is_empty()))
+        })
+    }
+
+    fn session<'a>(&'a self, sha256: &'a str, now: Timestamp) -> StoreFuture<'a, Option<Session>> {
+        let sql = format!("{SESSION_COLUMNS} WHERE sha256 = $1 AND expires_at > $2");
+        let find = Statement::new(sql, vec![sha256.into(), now.into()]);
+        Box::pin(async move { Ok(self.read(find, session).await?.pop()) })
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        now: Timestamp,
+    ) -> StoreFuture<'a, Vec<Session>> {
+        let sql = format!(
+            "{SESSION_COLUMNS} WHERE tenant = $1 AND user_id = $2 AND expires_at > $3 ORDER BY created_at, sha256"
+        );
+        Box::pin(self.read(Statement::new(sql, vec![tenant.into(), user.into(), now.into()]), session))
+    }
+
+    fn end_session<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+        let sql = "DELETE FROM sessions WHERE tenant = $1 AND user_id = $2 AND id = $3 RETURNING id";
+        let end = Statement::new(sql, vec![tenant.into(), user.into(), id.into()]);
+        Box::pin(async move { Ok(!is_never_kept(id) && !self.write_statements(vec![end]).await?.is_empty()) })
     }
 
     fn revision(&self) -> StoreFuture<'_, u64> {

@@ -126,13 +126,18 @@ async fn transaction(
     link: Option<Linked>,
     work: &[Work],
 ) -> (Result<Vec<Answer>, Failed>, Option<Linked>) {
-    let mut link = match begin(database, link, work).await {
+    let begun = match database.check() {
+        Ok(()) => begin(database, link, work).await,
+        Err(error) => return (Err(error.into()), link),
+    };
+    let mut link = match begun {
         Ok(link) => link,
         Err(error) => return (Err(error.into()), None),
     };
     match write(link.as_mut(), work).await {
         Ok(answers) => match link.fetch(Statement::new("COMMIT", Vec::new())).await {
-            Ok(_) => (Ok(answers), Some(link)),
+            // Nothing is acknowledged that nobody will find.
+            Ok(_) => (database.check().map(|()| answers).map_err(Into::into), Some(link)),
             // Nobody knows whether it has been made, so it is not tried again.
             Err(error) => (Err(StoreError::unavailable(error).into()), None),
         },

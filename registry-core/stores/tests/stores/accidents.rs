@@ -12,7 +12,7 @@ use std::{
 use registry_core::{
     Caller, ErrorKind, Permission, Registry, ToolCall, ToolPolicy, ToolResult, ToolSpec,
     guard::{
-        audit::log::{AuditFilter, AuditLog},
+        audit::log::{AuditFilter, AuditLog, NotedHeads},
         limits::{Charge, MemoryUsage, Usage},
     },
     handler_fn,
@@ -209,7 +209,7 @@ async fn b10_postgres_restarted_under_load_fails_clearly_and_is_found_again() {
     let records = stores[0].list(&AuditFilter::new("default")).await.unwrap();
     let succeeded = records.iter().filter(|record| record.record.get().contains("\"success\":true")).count();
     assert!(succeeded >= done, "{succeeded} of {done}");
-    for report in stores[0].verify("default").await.unwrap() {
+    for report in stores[0].verify("default", &NotedHeads::new()).await.unwrap() {
         assert_eq!(report.fault, None, "{report:?}");
     }
     println!("{done} calls done, the slowest took {slowest:.1?}; {:?}", failed.lock().unwrap());

@@ -1,6 +1,6 @@
 //! The audit in a database: read, exported, and verified after somebody has been at it.
 
-use std::{ops::ControlFlow, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc, time::Duration};
 
 use registry_core::{
     Origin, Permission, ToolCall,
@@ -8,7 +8,9 @@ use registry_core::{
         audit::{
             AuditRecord, AuditSink, Phase,
             chain::{Fault, link, origin},
-            log::{AuditCursor, AuditEventKind, AuditFilter, AuditLog, ChainedRecord, OriginFilter},
+            log::{
+                AuditCursor, AuditEventKind, AuditFilter, AuditLog, ChainedRecord, NotedHeads, OriginFilter,
+            },
         },
         gate::{Decision, Verdict},
         limits::{MemoryUsage, Usage},
@@ -51,6 +53,10 @@ fn record(tenant: &str, tool: &str, second: u32) -> AuditRecord {
         tool: tool.to_owned(),
         version: None,
         call_id: format!("call-{second}"),
+        parent_call_id: None,
+        questions: Vec::new(),
+        has_read: Default::default(),
+        model_usage: None,
         attempt: 1,
         tenant: tenant.to_owned(),
         user: "ada".to_owned(),
@@ -224,7 +230,7 @@ async fn t5_an_export_can_be_verified_by_whoever_can_hash() {
             previous = link(&previous, seq, text);
             assert_eq!(read["sha256"], json!(previous));
         }
-        let report = store.verify("default").await.unwrap();
+        let report = store.verify("default", &NotedHeads::new()).await.unwrap();
         assert_eq!((report[0].records, &report[0].head.sha256), (1110, &previous));
         let mut two = 0;
         let few = AuditFilter { limit: 2, ..AuditFilter::new("default") };
@@ -261,7 +267,7 @@ async fn t5_what_was_done_to_a_chain_shows() {
     for (sql, fault) in cases {
         for place in Place::all("t5_what_was_done_to_a_chain_shows") {
             let store = filled(&place).await;
-            let noted = store.verify("default").await.unwrap().remove(0);
+            let noted = store.verify("default", &NotedHeads::new()).await.unwrap().remove(0);
             assert_eq!((noted.records, noted.fault), (10, None));
             let refused = match &place {
                 Place::File(_) => {
@@ -275,14 +281,17 @@ async fn t5_what_was_done_to_a_chain_shows() {
                 }
             };
             assert!(refused.to_string().contains(REFUSED), "{refused}");
-            assert_eq!(store.verify("default").await.unwrap(), std::slice::from_ref(&noted));
+            assert_eq!(
+                store.verify("default", &NotedHeads::new()).await.unwrap(),
+                std::slice::from_ref(&noted)
+            );
             unlock(&place).await;
             tamper(&place, sql).await;
-            let reports = store.verify("default").await.unwrap();
+            let reports = store.verify("default", &NotedHeads::new()).await.unwrap();
             assert_eq!(reports[0].fault, fault, "{sql}");
             assert_ne!(reports[0].head, noted.head, "{sql}");
             // The other tenant's chain is another one.
-            assert_eq!(store.verify("other").await.unwrap()[0].fault, None);
+            assert_eq!(store.verify("other", &NotedHeads::new()).await.unwrap()[0].fault, None);
         }
     }
 }
@@ -300,7 +309,7 @@ async fn t5_two_processes_on_one_chain_keep_it_whole() {
         for task in tasks {
             task.await.unwrap().unwrap();
         }
-        let reports = stores[0].verify("default").await.unwrap();
+        let reports = stores[0].verify("default", &NotedHeads::new()).await.unwrap();
         let seen: Vec<_> =
             reports.iter().map(|report| (report.server.as_str(), report.records, report.fault)).collect();
         assert_eq!(seen, [("main", 200, None), ("spare", 100, None)]);
@@ -331,7 +340,7 @@ async fn t5_a_record_that_cannot_be_kept_harms_no_other() {
         assert_eq!(kept.is_ok(), tool == "act", "{kept:?}");
         assert_eq!(counted, Ok(None));
     }
-    let report = store.verify("default").await.unwrap().remove(0);
+    let report = store.verify("default", &NotedHeads::new()).await.unwrap().remove(0);
     assert_eq!((report.records, report.fault), (90, None));
     // As many calls as were counted, and no more.
     assert!(store.charge(&charge(at("12:00:00"), 0, 100)).await.unwrap().is_some());
@@ -349,7 +358,7 @@ async fn t5_a_call_that_a_model_named_with_a_nul_leaves_its_record() {
         let found = store.list(&named).await.unwrap();
         let read: Value = serde_json::from_str(found[0].record.get()).unwrap();
         assert_eq!((found.len(), &read["tool"]), (1, &json!("a\0ct")));
-        assert_eq!(store.verify("default").await.unwrap()[0].records, 3);
+        assert_eq!(store.verify("default", &NotedHeads::new()).await.unwrap()[0].records, 3);
     }
 }
 
@@ -365,4 +374,98 @@ async fn t5_nothing_is_acknowledged_when_the_runtime_of_the_store_is_gone() {
     .unwrap();
     let kept = tokio::time::timeout(Duration::from_secs(5), store.record(record("default", "act", 1))).await;
     assert!(kept.unwrap().unwrap_err().to_string().contains("closed"));
+}
+
+/// The head of the chain of the tenant `default`, as it was noted elsewhere.
+async fn noted(store: &SqlStore) -> NotedHeads {
+    let head = store.heads().await.unwrap().remove("default").unwrap();
+    NotedHeads::from([("main".to_owned(), BTreeMap::from([(head.seq, head.sha256)]))])
+}
+
+#[tokio::test]
+async fn a20_a_noted_head_shows_what_a_whole_chain_does_not() {
+    let removed = "DELETE FROM audit WHERE tenant = 'default'";
+    let cases = [
+        ("DELETE FROM audit WHERE seq > 8 AND tenant = 'default'", (10, Fault::CutOff)),
+        (removed, (10, Fault::CutOff)),
+        // Given to another tenant, whose chain does not take them either.
+        ("UPDATE audit SET tenant = 'moved' WHERE tenant = 'default'", (10, Fault::CutOff)),
+    ];
+    for (sql, fault) in cases {
+        for place in Place::all("a20_a_noted_head_shows_what_a_whole_chain_does_not") {
+            let store = filled(&place).await;
+            let noted = noted(&store).await;
+            assert_eq!(store.verify("default", &noted).await.unwrap()[0].fault, None);
+            unlock(&place).await;
+            tamper(&place, sql).await;
+            assert_eq!(store.verify("default", &noted).await.unwrap()[0].fault, Some(fault), "{sql}");
+            for report in store.verify("moved", &NotedHeads::new()).await.unwrap() {
+                assert_eq!(report.fault, Some((1, Fault::WrongLink)));
+            }
+        }
+    }
+    // All hashed anew: the program itself has written other records.
+    for place in Place::all("a20_a_noted_head_shows_what_a_whole_chain_does_not_2") {
+        let store = filled(&place).await;
+        let noted = noted(&store).await;
+        unlock(&place).await;
+        tamper(&place, removed).await;
+        for second in 0..12 {
+            store.record(record("default", "another", second)).await.unwrap();
+        }
+        assert_eq!(store.verify("default", &NotedHeads::new()).await.unwrap()[0].fault, None);
+        let report = store.verify("default", &noted).await.unwrap().remove(0);
+        assert_eq!((report.records, report.fault), (9, Some((10, Fault::Rewritten))));
+    }
+}
+
+#[tokio::test]
+async fn k25_old_records_are_removed_with_a_proof_and_the_chain_stays_whole() {
+    for place in Place::all("k25_old_records_are_removed_with_a_proof_and_the_chain_stays_whole") {
+        let store = filled(&place).await;
+        let noted = noted(&store).await;
+        let newest =
+            |wanted: usize| AuditFilter { newest_first: true, limit: wanted, ..AuditFilter::new("default") };
+        let records = store.list(&newest(10)).await.unwrap();
+        let ts = |record: &ChainedRecord| -> jiff::Timestamp {
+            let said: Value = serde_json::from_str(record.record.get()).unwrap();
+            said["ts"].as_str().unwrap().parse().unwrap()
+        };
+        let written_fifth = ts(&records[10 - 5]);
+        assert_eq!(store.last_before("default", ts(&records[9])).await.unwrap(), None);
+        let up_to = store.last_before("default", written_fifth).await.unwrap().unwrap();
+        assert_eq!((up_to.seq, &up_to.sha256), (4, &records[10 - 4].sha256));
+        // All but the last, whatever the time.
+        let all = store.last_before("default", jiff::Timestamp::MAX).await.unwrap().unwrap();
+        assert_eq!(all.seq, 9);
+
+        store.remove("default", &up_to, "a proof").await.unwrap();
+        assert_eq!(store.hash("default", 4).await.unwrap(), Some(up_to.sha256.clone()));
+        assert_eq!(store.hash("default", 3).await.unwrap(), None);
+        let report = store.verify("default", &noted).await.unwrap().remove(0);
+        assert_eq!((report.records, report.fault), (6, None));
+        let start = report.start.unwrap();
+        assert_eq!((&start.after, start.proof.as_str()), (&up_to, "a proof"));
+        assert_eq!(store.verify("other", &NotedHeads::new()).await.unwrap()[0].records, 2);
+        store.record(record("default", "act", 20)).await.unwrap();
+        let report = store.verify("default", &noted).await.unwrap().remove(0);
+        assert_eq!((report.records, report.head.seq, report.fault), (7, 11, None));
+
+        // More than was proven stays protected.
+        let refused = match &place {
+            Place::File(_) => {
+                let mut link = SqliteConnection::connect(&format!("sqlite:{}", place.url())).await.unwrap();
+                sqlx::raw_sql("DELETE FROM audit WHERE seq = 5").execute(&mut link).await.unwrap_err()
+            }
+            Place::Postgres(url) => {
+                let mut link = PgConnection::connect(url).await.unwrap();
+                sqlx::raw_sql("DELETE FROM audit WHERE seq = 5").execute(&mut link).await.unwrap_err()
+            }
+        };
+        assert!(refused.to_string().contains("only ever added to"), "{refused}");
+        unlock(&place).await;
+        tamper(&place, "DELETE FROM audit WHERE tenant = 'default'").await;
+        let report = store.verify("default", &NotedHeads::new()).await.unwrap().remove(0);
+        assert_eq!(report.fault, Some((5, Fault::CutOff)));
+    }
 }

@@ -6,11 +6,14 @@ use jiff::Timestamp;
 use registry_core::{
     Change, Permission, RegistryEvent, ToolSpec,
     guard::{
-        approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals, MemoryApprovals},
+        approval::{
+            AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals, MemoryApprovals, Question,
+        },
         limits::{Charge, Limit, Limited, MemoryUsage, Usage},
     },
     store::{
-        ApiKey, DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Persona, Store, StoredTool, User,
+        ApiKey, DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Persona, Session, Store, StoredTool,
+        User,
     },
 };
 use serde_json::json;
@@ -87,6 +90,7 @@ pub(crate) async fn usage_contract(usage: &dyn Usage) {
 
 fn approval(id: &str, at: Timestamp) -> Approval {
     Approval {
+        reason: None,
         id: id.to_owned(),
         tenant: "default".to_owned(),
         user: "ada".to_owned(),
@@ -94,6 +98,7 @@ fn approval(id: &str, at: Timestamp) -> Approval {
         version: Some("1.0.0".to_owned()),
         arguments_sha256: "00".to_owned(),
         arguments: json!({"path": "a", "z": 1, "b": [null, "\u{0}"]}),
+        question: None,
         scope: "chat".to_owned(),
         requested_at: at,
         expires_at: at + Duration::from_secs(300),
@@ -102,7 +107,7 @@ fn approval(id: &str, at: Timestamp) -> Approval {
 }
 
 fn answer(approve: bool, reason: Option<&str>) -> ApprovalAnswer {
-    ApprovalAnswer { approve, by: "boss".to_owned(), reason: reason.map(str::to_owned) }
+    ApprovalAnswer { approve, by: "boss".to_owned(), reason: reason.map(str::to_owned), content: None }
 }
 
 async fn asked(approvals: &dyn Approvals, wanted: Approval) -> Approval {
@@ -125,6 +130,34 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     for other in &others {
         assert_eq!(&asked(approvals, other.clone()).await, other);
     }
+    // A question is answered with more than a yes, and its answer is forgotten with it.
+    let question = Question { message: "Which?".into(), schema: json!({"type": "object"}) };
+    let asked_about =
+        Approval { arguments_sha256: "02".into(), question: Some(question), ..approval("q", at("12:00:08")) };
+    assert_eq!(asked(approvals, asked_about.clone()).await, asked_about);
+    let content = json!({"answer": "ü\u{0}"});
+    let given = ApprovalAnswer { content: Some(content.clone()), ..answer(true, None) };
+    let answered = approvals.answer("default", "q", given.clone(), at("12:00:09")).await.unwrap();
+    assert_eq!(answered.state, ApprovalState::Answered { by: "boss".into(), content });
+    assert_eq!(asked(approvals, Approval { id: "q2".into(), ..asked_about }).await, answered.clone());
+    assert_eq!(approvals.answer("default", "q", given, at("12:00:10")).await, Err(AnswerError::Closed));
+    assert!(!approvals.take("default", "none", at("12:00:10")).await.unwrap());
+    approvals.withdraw("default", "q").await.unwrap();
+    assert_eq!(approvals.get("default", "q").await.unwrap().unwrap().state, ApprovalState::Withdrawn);
+    // To decline is an answer too, and is found by the same call until it is over.
+    let no = ApprovalAnswer { content: Some(json!(null)), ..answer(false, Some("later")) };
+    let declining = Approval {
+        arguments_sha256: "03".into(),
+        question: answered.question,
+        ..approval("d", at("12:00:11"))
+    };
+    assert_eq!(asked(approvals, declining.clone()).await, declining);
+    let declined = approvals.answer("default", "d", no, at("12:00:12")).await.unwrap();
+    assert_eq!(declined.state, ApprovalState::Declined { by: "boss".into(), reason: Some("later".into()) });
+    assert_eq!(asked(approvals, Approval { id: "d2".into(), ..declining.clone() }).await, declined);
+    approvals.withdraw("default", "d").await.unwrap();
+    assert_eq!(asked(approvals, Approval { id: "d3".into(), ..declining }).await.id, "d3");
+    approvals.withdraw("default", "d3").await.unwrap();
     let pending = approvals.pending("default", at("12:01:00")).await.unwrap();
     assert_eq!(
         pending.iter().map(|known| known.id.as_str()).collect::<Vec<_>>(),
@@ -139,6 +172,7 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     assert_eq!(asked(approvals, anew.clone()).await, anew);
     approvals.answer("default", "s2", answer(true, None), at("12:01:01")).await.unwrap();
     approvals.withdraw("default", "s2").await.unwrap();
+    approvals.give_back("default", "s2").await.unwrap();
     assert!(!approvals.take("default", "s2", at("12:01:02")).await.unwrap());
     assert_eq!(approvals.get("default", "one").await.unwrap().as_ref(), Some(&first));
     assert_eq!(approvals.get("other", "one").await.unwrap(), None);
@@ -159,6 +193,13 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     assert_eq!(taken.into_iter().filter(|taken| *taken.as_ref().unwrap()).count(), 1);
     let used = approvals.get("default", "one").await.unwrap().unwrap();
     assert_eq!(used.state, ApprovalState::Used { by: "boss".into() });
+    // A call that did nothing gives it back, once more for one call.
+    for _ in 0..2 {
+        approvals.give_back("default", "one").await.unwrap();
+    }
+    assert_eq!(approvals.get("default", "one").await.unwrap().unwrap(), approved);
+    assert!(approvals.take("default", "one", at("12:01:03")).await.unwrap());
+    assert!(!approvals.take("default", "one", at("12:01:03")).await.unwrap());
     let again = answer(true, None);
     assert_eq!(approvals.answer("default", "one", again, at("12:01:03")).await, Err(AnswerError::Closed));
     assert_eq!(asked(approvals, approval("four", at("12:01:04"))).await.id, "four");
@@ -392,6 +433,59 @@ async fn store_contract(store: &dyn Store) {
     assert_eq!(store.has_keys().await, Ok(false));
 }
 
+async fn session_contract(store: &dyn Store) {
+    let user = |id: &str| User {
+        id: id.to_owned(),
+        level: Permission::User,
+        personas: Vec::new(),
+        created_at: at("08:00:00"),
+    };
+    for (tenant, id) in [("default", "s-ada"), ("default", "s-bob"), ("other", "s-ada")] {
+        store.put_user(tenant, user(id)).await.unwrap();
+    }
+    let session = |name: &str, user: &str, from: &str, until: &str| Session {
+        id: name.to_owned(),
+        tenant: "default".to_owned(),
+        user: user.to_owned(),
+        sha256: format!("hash of {name}"),
+        created_at: at(from),
+        expires_at: at(until),
+    };
+    let ids = async |tenant: &str, user: &str, now: &str| {
+        let sessions = store.sessions(tenant, user, at(now)).await.unwrap();
+        sessions.into_iter().map(|session| session.id).collect::<Vec<_>>()
+    };
+    let revision = store.revision().await.unwrap();
+    assert!(!store.put_session(session("s0", "s-nobody", "09:00:00", "10:00:00"), 2).await.unwrap());
+    let first = session("s1", "s-ada", "09:00:00", "10:00:00");
+    assert!(store.put_session(first.clone(), 2).await.unwrap());
+    let theirs = Session { tenant: "other".to_owned(), ..session("s9", "s-ada", "09:00:00", "20:00:00") };
+    assert!(store.put_session(theirs, 2).await.unwrap());
+    assert!(store.put_session(session("s8", "s-bob", "09:00:00", "20:00:00"), 2).await.unwrap());
+    assert_eq!(store.session("hash of s1", at("09:59:59.9")).await.unwrap(), Some(first));
+    assert_eq!(store.session("hash of s1", at("10:00:00")).await.unwrap(), None);
+    assert_eq!(store.session("s1", at("09:30:00")).await.unwrap(), None);
+    // The oldest give way.
+    for (name, from) in [("s2", "09:01:00"), ("s3", "09:02:00")] {
+        assert!(store.put_session(session(name, "s-ada", from, "11:00:00"), 2).await.unwrap());
+    }
+    assert_eq!(ids("default", "s-ada", "09:03:00").await, ["s2", "s3"]);
+    // One ends, which is nobody else's.
+    assert!(!store.end_session("default", "s-bob", "s2").await.unwrap());
+    assert!(!store.end_session("other", "s-ada", "s2").await.unwrap());
+    assert!(!store.end_session("default", "s-ada", "s\0").await.unwrap());
+    assert!(store.end_session("default", "s-ada", "s2").await.unwrap());
+    assert!(!store.end_session("default", "s-ada", "s2").await.unwrap());
+    assert_eq!(ids("default", "s-ada", "09:03:00").await, ["s3"]);
+    assert_eq!(ids("default", "s-ada", "11:00:00").await, [""; 0]);
+    assert_eq!(store.revision().await.unwrap(), revision);
+    // With a user go all.
+    store.remove_user("default", "s-ada", at("09:04:00")).await.unwrap();
+    assert_eq!(store.session("hash of s3", at("09:05:00")).await.unwrap(), None);
+    assert_eq!(ids("other", "s-ada", "09:05:00").await, ["s9"]);
+    assert_eq!(ids("default", "s-bob", "09:05:00").await, ["s8"]);
+}
+
 fn letter(id: &str, tenant: &str) -> DeadLetter {
     let change = Change::Replaced { from: None, to: Some("2.0.0".into()), older: false };
     let event = RegistryEvent {
@@ -462,6 +556,14 @@ async fn b8_every_store_keeps_approvals_alike() {
     approvals_contract(&MemoryApprovals::default()).await;
     for place in Place::all("b8_every_store_keeps_approvals_alike") {
         approvals_contract(&place.open("main").await).await;
+    }
+}
+
+#[tokio::test]
+async fn b21_every_store_keeps_sessions_alike() {
+    session_contract(&MemoryStore::default()).await;
+    for place in Place::all("b21_every_store_keeps_sessions_alike") {
+        session_contract(&place.open("main").await).await;
     }
 }
 

@@ -256,9 +256,15 @@ async fn removal_contract<S: Store + ConversationStore>(store: &S) {
     // Of a user whom only a key that delegates names.
     asked.keep(response("guest", "r1", None), "12:00:00").await.unwrap();
     for (id, removed) in [
-        ("ada", RemovedUser { was_known: true, responses: 2, transcripts: 0 }),
-        ("ada", RemovedUser { was_known: false, responses: 0, transcripts: 0 }),
-        ("guest", RemovedUser { was_known: false, responses: 1, transcripts: 0 }),
+        ("ada", RemovedUser { was_known: true, responses: 2, transcripts: 0, files: 0, values: 0, chats: 0 }),
+        (
+            "ada",
+            RemovedUser { was_known: false, responses: 0, transcripts: 0, files: 0, values: 0, chats: 0 },
+        ),
+        (
+            "guest",
+            RemovedUser { was_known: false, responses: 1, transcripts: 0, files: 0, values: 0, chats: 0 },
+        ),
     ] {
         assert_eq!(store.remove_user("default", id, at("12:01:00")).await, Ok(removed));
         assert_eq!(asked.chain(id, "r1", "12:01:00").await, UNKNOWN);
@@ -311,6 +317,12 @@ async fn b13_a_database_of_the_version_before_gets_the_tables() {
     for place in Place::all("b13_a_database_of_the_version_before_gets_the_tables") {
         drop(place.open("main").await);
         for statement in [
+            "DROP TABLE chat_messages",
+            "DROP TABLE chats",
+            "DROP TABLE audit_starts",
+            "DROP TABLE sessions",
+            "DROP TABLE files",
+            "DROP TABLE tool_state",
             "DROP TABLE transcripts",
             "DROP TABLE responses",
             "DROP TABLE conversations",
@@ -333,8 +345,15 @@ async fn b13_what_was_kept_before_responses_were_is_continued() {
         asked.keep(response("ada", "r1", None), "12:00:00").await.unwrap();
         drop(store);
         for statement in [
-            "DROP TABLE transcripts",
+            // While the triggers of the audit have all their tables.
             "ALTER TABLE responses DROP COLUMN given",
+            "DROP TABLE chat_messages",
+            "DROP TABLE chats",
+            "DROP TABLE audit_starts",
+            "DROP TABLE sessions",
+            "DROP TABLE files",
+            "DROP TABLE tool_state",
+            "DROP TABLE transcripts",
             "UPDATE toolrack_schema SET version = 7",
         ] {
             tamper(&place, statement).await;

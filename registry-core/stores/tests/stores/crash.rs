@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use registry_core::guard::audit::log::{AuditFilter, AuditLog};
+use registry_core::guard::audit::log::{AuditFilter, AuditLog, NotedHeads};
 use serde_json::Value;
 use sqlx::{Connection, PgConnection, Row, SqliteConnection};
 
@@ -111,7 +111,7 @@ async fn killed_at_any_moment(place: Place) {
     tokio::time::sleep(Duration::from_millis(500)).await;
 
     let store = place.open("main").await;
-    let reports = store.verify("default").await.unwrap();
+    let reports = store.verify("default", &NotedHeads::new()).await.unwrap();
     assert_eq!(reports.len(), 1);
     assert_eq!(reports[0].fault, None, "the chain is whole");
 

@@ -6,7 +6,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod accidents;
+mod backup;
 mod chains;
+mod chats;
 mod contract;
 mod conversations;
 mod crash;
@@ -23,6 +25,7 @@ mod postgres_server;
 mod schedule;
 mod servers;
 mod sqlite_file;
+mod state;
 mod transcripts;
 
 use std::sync::Arc;

@@ -87,6 +87,12 @@ async fn s15_the_modules_of_a_user_become_a_persona_of_that_name() {
         // As the version before has left it.
         for statement in [
             "DROP TABLE personas",
+            "DROP TABLE chat_messages",
+            "DROP TABLE chats",
+            "DROP TABLE audit_starts",
+            "DROP TABLE sessions",
+            "DROP TABLE files",
+            "DROP TABLE tool_state",
             "DROP TABLE transcripts",
             "DROP TABLE responses",
             "DROP TABLE conversations",

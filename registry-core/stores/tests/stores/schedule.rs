@@ -77,7 +77,7 @@ impl Site {
     /// Runs until the token is cancelled.
     fn start(&self, stop: &CancellationToken) -> tokio::task::JoinHandle<()> {
         let host = Arc::new(Owners { registry: self.registry.clone(), owner: Arc::clone(&self.owner) });
-        tokio::spawn(run(self.schedule.clone(), host, stop.clone()))
+        tokio::spawn(run(self.schedule.clone(), host, stop.clone(), stop.clone()))
     }
 
     /// Adds a job whose time came long ago.

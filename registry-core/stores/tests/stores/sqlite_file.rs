@@ -138,3 +138,22 @@ async fn l5_a_new_file_that_another_program_is_just_making_is_waited_for() {
     other.execute("COMMIT").await.unwrap();
     assert_eq!(opened.await.unwrap(), Ok(()));
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a13_nothing_is_acknowledged_into_a_file_that_was_removed_or_replaced() {
+    let place = Place::file();
+    let (store, one) = (place.open("main").await, charge(at("12:00:00"), 0, 1000));
+    assert_eq!(store.charge(&one).await, Ok(None));
+    let aside = format!("{}.aside", place.url());
+    std::fs::rename(place.url(), &aside).unwrap();
+    for replaced in [false, true] {
+        if replaced {
+            std::fs::copy(&aside, place.url()).unwrap();
+        }
+        let cause = store.charge(&one).await.unwrap_err().to_string();
+        assert!(cause.contains("removed or replaced") && cause.contains("restart"), "{cause}");
+    }
+    std::fs::rename(&aside, place.url()).unwrap();
+    assert_eq!(store.charge(&one).await, Ok(None));
+}

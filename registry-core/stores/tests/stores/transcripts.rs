@@ -162,7 +162,16 @@ async fn b15_transcripts_go_with_their_user() {
 async fn b15_a_database_of_the_version_before_gets_the_table_of_transcripts() {
     for place in Place::all("b15_a_database_of_the_version_before_gets_the_table_of_transcripts") {
         drop(place.open("main").await);
-        for statement in ["DROP TABLE transcripts", "UPDATE toolrack_schema SET version = 8"] {
+        for statement in [
+            "DROP TABLE chat_messages",
+            "DROP TABLE chats",
+            "DROP TABLE audit_starts",
+            "DROP TABLE sessions",
+            "DROP TABLE files",
+            "DROP TABLE tool_state",
+            "DROP TABLE transcripts",
+            "UPDATE toolrack_schema SET version = 8",
+        ] {
             tamper(&place, statement).await;
         }
         let store = place.open("main").await;
@@ -227,4 +236,90 @@ async fn b15_transcripts_are_bounded_and_can_be_switched_off() {
         left += few.transcripts(("default", &user), &keys(&["a"])).await.unwrap().len();
     }
     assert!((8..=16).contains(&left), "{left}");
+}
+
+async fn files_contract<S: ConversationStore + Store>(store: &S) {
+    let limits = &LIMITS;
+    let keep = |user: &str, id: &str, file: &str, time: &str| {
+        store.keep_file(transcript(user, [id, id], file, time), at("11:00:00"), limits)
+    };
+    let find = async |user: &str, id: &str, since: &str| {
+        store.file("default", user, id, at(since)).await.unwrap().map(|file| file.to_string())
+    };
+    keep("ada", "a", "one ü \\u0000", "12:00:00").await.unwrap();
+    keep("ada", "a", "one ü \\u0000", "12:00:01").await.unwrap();
+    assert_eq!(find("ada", "a", "11:00:00").await.as_deref(), Some("one ü \\u0000"));
+    for (user, id, since) in [
+        ("bob", "a", "11:00:00"),
+        ("ada", "b", "11:00:00"),
+        ("ada", "a", "12:00:01"),
+        ("ada", "a\0", "11:00:00"),
+    ] {
+        assert_eq!(find(user, id, since).await, None, "{user} {id:?} {since}");
+    }
+    // They are no transcripts, and give way to their like alone: the oldest first, by number and by size.
+    Asked(store).keep("ada", ["a", "a"], "[1]", "11:30:00").await;
+    for (second, id) in (10..).zip(["b", "c", "d", "e"]) {
+        keep("ada", id, "small", &format!("12:00:{second}")).await.unwrap();
+    }
+    assert_eq!(find("ada", "a", "11:00:00").await, None);
+    assert_eq!(find("ada", "e", "11:00:00").await.as_deref(), Some("small"));
+    for (second, id) in (20..).zip(["f", "g", "h"]) {
+        keep("ada", id, &"x".repeat(30 << 10), &format!("12:00:{second}")).await.unwrap();
+    }
+    assert_eq!(find("ada", "f", "11:00:00").await, None);
+    assert!(find("ada", "h", "11:00:00").await.is_some());
+    assert_eq!(Asked(store).found("ada", &["a"]).await, ["[1]"]);
+    // All that has expired goes, then what is beyond the bytes of all.
+    keep("bob", "old", "x", "11:10:00").await.unwrap();
+    keep("bob", "new", "x", "12:01:00").await.unwrap();
+    store.sweep_files(at("11:20:00"), 2048).await.unwrap();
+    assert_eq!((find("bob", "old", "11:00:00").await, find("ada", "h", "11:00:00").await), (None, None));
+    assert!(find("bob", "new", "11:00:00").await.is_some());
+    // With the user goes what is the user's.
+    let removed = store.remove_user("default", "bob", at("12:02:00")).await.unwrap();
+    assert_eq!((removed.files, find("bob", "new", "11:00:00").await), (1, None));
+}
+
+#[tokio::test]
+async fn b19_every_store_keeps_the_files_of_results_alike() {
+    files_contract(&MemoryStore::default()).await;
+    for place in Place::all("b19_every_store_keeps_the_files_of_results_alike") {
+        let store = place.open("main").await;
+        files_contract(&store).await;
+        let conversations = Conversations::new(Arc::new(store), ConversationLimits::default());
+        conversations.keep_file(("default", "ada"), "kept", "bytes".into()).await.unwrap();
+        // Another server, or the same after a restart.
+        let other = Conversations::new(Arc::new(place.open("other").await), ConversationLimits::default());
+        assert_eq!(other.file(("default", "ada"), "kept").await.unwrap().as_deref(), Some("bytes"));
+        assert_eq!(other.file(("acme", "ada"), "kept").await.unwrap(), None);
+        let large = "x".repeat(49 << 20);
+        other.keep_file(("default", "ada"), "large", large.into()).await.unwrap();
+        assert_eq!(other.file(("default", "ada"), "large").await.unwrap(), None, "it is too large");
+        let none = ConversationLimits { retention: Duration::ZERO, ..ConversationLimits::default() };
+        let none = Conversations::new(Arc::new(place.open("main").await), none);
+        none.keep_file(("default", "ada"), "none", "bytes".into()).await.unwrap();
+        assert_eq!(none.file(("default", "ada"), "kept").await.unwrap(), None);
+        assert_eq!(other.file(("default", "ada"), "none").await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn b19_a_database_of_the_version_before_gets_the_table_of_files() {
+    for place in Place::all("b19_a_database_of_the_version_before_gets_the_table_of_files") {
+        drop(place.open("main").await);
+        for statement in [
+            "DROP TABLE sessions",
+            "DROP TABLE chat_messages",
+            "DROP TABLE chats",
+            "DROP TABLE files",
+            "UPDATE toolrack_schema SET version = 11",
+        ] {
+            tamper(&place, statement).await;
+        }
+        let store = place.open("main").await;
+        let file = transcript("ada", ["a", "a"], "bytes", "12:00:00");
+        store.keep_file(file, at("11:00:00"), &LIMITS).await.unwrap();
+        assert!(store.file("default", "ada", "a", at("11:00:00")).await.unwrap().is_some());
+    }
 }

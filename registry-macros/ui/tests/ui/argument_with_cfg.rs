@@ -4,7 +4,7 @@ use registry_core::prelude::*;
 #[tool]
 async fn hello(
     /// To whom.
-    #[cfg_attr(all(), allow(unused))]
+    #[cfg_attr(all(), arg(length = 1..))]
     name: String,
 ) -> String {
     name

@@ -87,6 +87,6 @@ async fn read(model: &dyn LanguageModel, passage: &UnreadPassage) -> Result<Read
     Ok(Read {
         is_readable: said.is_some(),
         extracted: said.map(|said| cleaned(said, text)).unwrap_or_default(),
-        tokens: answer.tokens,
+        tokens: answer.tokens(),
     })
 }

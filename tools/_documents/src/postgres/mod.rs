@@ -19,6 +19,7 @@ use super::{
 };
 use server::LOCKS;
 pub(super) use server::Server;
+pub use server::{POSTGRES_SCHEMA, POSTGRES_VERSION_TABLE};
 
 /// The documents of a tenant.
 pub(super) struct PostgresDocuments {

@@ -25,8 +25,13 @@ const WRITERS: usize = 3;
 pub(super) const LOCKS: i32 = 1_953_460_332;
 const LAYING_OUT: i32 = -1;
 
-/// What lays out each version of the tables from the one before. Once released, none is ever changed.
-const SCHEMA: [&str; 2] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];
+/// What lays out each version of the tables from the one before, for a program that makes backups of them. Once released, none is ever
+/// changed.
+pub const POSTGRES_SCHEMA: [&str; 3] =
+    [include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
+
+/// The table that has the version of the others, in its column `version`.
+pub const POSTGRES_VERSION_TABLE: &str = "toolrack_documents_schema";
 
 /// A PostgreSQL server, which is connected to with the first use.
 pub(crate) struct Server {
@@ -104,13 +109,13 @@ impl Server {
                 .fetch_optional(&mut *transaction)
                 .await?;
             let done = usize::try_from(version.unwrap_or(0)).unwrap_or(usize::MAX);
-            for step in SCHEMA.into_iter().skip(done) {
+            for step in POSTGRES_SCHEMA.into_iter().skip(done) {
                 sqlx::raw_sql(step).execute(&mut *transaction).await?;
             }
-            if done < SCHEMA.len() {
+            if done < POSTGRES_SCHEMA.len() {
                 sqlx::raw_sql("DELETE FROM toolrack_documents_schema").execute(&mut *transaction).await?;
                 sqlx::query("INSERT INTO toolrack_documents_schema VALUES ($1)")
-                    .bind(i64::try_from(SCHEMA.len()).unwrap_or(i64::MAX))
+                    .bind(i64::try_from(POSTGRES_SCHEMA.len()).unwrap_or(i64::MAX))
                     .execute(&mut *transaction)
                     .await?;
             }
@@ -122,7 +127,7 @@ impl Server {
             Ok((done, has_pgvector))
         };
         match laid_out.await.map_err(|error: sqlx::Error| self.fault(error))? {
-            (done, _) if done > SCHEMA.len() => Err(self.fault(format!(
+            (done, _) if done > POSTGRES_SCHEMA.len() => Err(self.fault(format!(
                 "the tables of the documents are of version {done}; a newer program wrote them"
             ))),
             (_, has_pgvector) => Ok(has_pgvector),

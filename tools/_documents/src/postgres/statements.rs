@@ -12,8 +12,8 @@ pub(super) const SQL: Sql = Sql {
         DELETE FROM document_entity AS name WHERE tenant = $1
         AND NOT EXISTS (SELECT 1 FROM document_mention WHERE entity = name.id)",
     add: "
-        INSERT INTO document (tenant, path, title, kind, bytes, passages, language, modified, added, hash, metadata)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id",
+        INSERT INTO document (tenant, path, title, kind, bytes, passages, language, modified, added, hash, metadata, kept)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) RETURNING id",
     add_passages: &["
         WITH given AS (
             SELECT * FROM ROWS FROM (json_to_recordset($3::json) AS (
@@ -31,6 +31,11 @@ pub(super) const SQL: Sql = Sql {
             || setweight(to_tsvector('toolrack_words', $4), 'A')
         FROM given JOIN kept ON ordinal = number - 1"],
     list: "SELECT * FROM document WHERE tenant = $1",
+    kept: "
+        SELECT count(*), (coalesce(sum(kept), 0) + 4 * coalesce(sum(passages), 0) * coalesce(
+            (SELECT dimensions FROM document_embedding WHERE tenant = $1 ORDER BY chunk DESC LIMIT 1), 0
+        ))::bigint
+        FROM document WHERE tenant = $1 AND starts_with(path, $2) AND path <> $3",
     // What a word weighs in the text, in the section and in the title. `ts_rank_cd` finds a third less of what is asked for: it wants
     // the words of a question near to each other.
     matching: "

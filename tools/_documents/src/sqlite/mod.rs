@@ -12,7 +12,8 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions, Sqlite, SqlitePool, Transaction,
     query::QueryAs,
     sqlite::{
-        SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+        SqliteArguments, SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions,
+        SqliteSynchronous,
     },
 };
 use tokio::sync::OnceCell;
@@ -31,12 +32,23 @@ use registry_core::{
 };
 
 /// What lays out each version of the tables from the one before. Once released, none is ever changed.
-pub(super) const SCHEMA: [&str; 3] =
-    [include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
+pub(super) const SCHEMA: [&str; 4] = [
+    include_str!("schema_1.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
+];
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(10);
 /// A connection that nobody used for so long is closed.
 const IDLE: Duration = Duration::from_secs(30);
+
+/// Gives back what removed documents took: merges the parts of the words that have removed ones, and cuts the file.
+const GIVE_BACK: [&str; 3] = [
+    "INSERT INTO chunk_words (chunk_words, rank) VALUES ('merge', -2000)",
+    "PRAGMA incremental_vacuum",
+    "PRAGMA wal_checkpoint(TRUNCATE)",
+];
 
 /// Documents in a SQLite file, which is opened with the first use.
 pub(super) struct SqliteDocuments {
@@ -77,7 +89,9 @@ impl SqliteDocuments {
             .foreign_keys(true)
             .busy_timeout(BUSY)
             .disable_statement_logging();
-        let writer = pool(1).connect_lazy_with(options.clone());
+        // What is removed can be given back; a file of an earlier version keeps it for what comes next.
+        let writing = options.clone().auto_vacuum(SqliteAutoVacuum::Incremental);
+        let writer = pool(1).connect_lazy_with(writing);
         self.make_tables(&writer).await?;
         let options = options.read_only(true).pragma("query_only", "ON");
         let readers = pool(4).connect_lazy_with(options.clone());
@@ -164,6 +178,19 @@ impl Database for SqliteDocuments {
 
     async fn commit(transaction: Transaction<'static, Sqlite>) -> Result<(), sqlx::Error> {
         transaction.commit().await
+    }
+
+    async fn give_back(&self) {
+        let give_back = async {
+            let writer = &self.opened().await?.writer;
+            for sql in GIVE_BACK {
+                sqlx::raw_sql(sql).execute(writer).await.map_err(|error| self.fault(error))?;
+            }
+            Ok::<_, ToolError>(())
+        };
+        if let Err(cause) = give_back.await {
+            tracing::warn!(%cause, "documents_space_not_given_back");
+        }
     }
 
     async fn select(&self, sql: &str) -> Result<MetadataRows, ToolError> {

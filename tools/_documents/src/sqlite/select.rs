@@ -120,20 +120,52 @@ fn one_statement(sql: &str) -> Result<&str, String> {
     if depths.max().is_some_and(|depth| depth > MAX_DEPTH) {
         return Err(format!("parentheses are nested over {MAX_DEPTH} deep; write a simpler SELECT"));
     }
-    // `NAME AS (` and `NAME AS MATERIALIZED (`, whatever white space is between; a comment could stand there as well.
-    let compact: String = sql.to_ascii_lowercase().split_whitespace().collect();
-    if compact.contains("with") {
-        if compact.contains("--") || compact.contains("/*") {
-            return Err("a SELECT with WITH may have no comments; leave them out".to_owned());
-        }
+    // Without white space and the quotes that names may have. Those in texts count as well; a comment could stand anywhere.
+    let compact: String = sql
+        .to_ascii_lowercase()
+        .chars()
+        .filter(|c| !c.is_whitespace() && !matches!(c, '"' | '`' | '[' | ']'))
+        .collect();
+    let (names_queries, extracts) = (compact.contains("with"), compact.contains("json_extract("));
+    let has_comment = compact.contains("--") || compact.contains("/*");
+    if has_comment && (names_queries || compact.contains("json_extract")) {
+        return Err("a SELECT with WITH or json_extract may have no comments; leave them out".to_owned());
+    }
+    if names_queries {
         let names = compact.matches("as(").count() + compact.matches("materialized(").count();
         if names > MAX_NAMES {
             return Err(format!(
                 "WITH may give {MAX_NAMES} names and no more; write the others as subqueries"
             ));
         }
+        // A query that reads itself needs it, with or without RECURSIVE, and grows until its time is over.
+        if compact.contains("union") {
+            return Err("WITH and UNION do not go together; write the parts as subqueries".to_owned());
+        }
+    }
+    // With several paths it repeats the text for each, in one step that no time limit ends.
+    if extracts && compact.split("json_extract(").skip(1).any(has_several_paths) {
+        return Err("json_extract takes one path here; write another json_extract beside it".to_owned());
     }
     Ok(sql)
+}
+
+/// Whether the arguments of a call, which begin here, are more than two.
+fn has_several_paths(arguments: &str) -> bool {
+    let (mut depth, mut commas, mut in_text) = (0_usize, 0, false);
+    for byte in arguments.bytes() {
+        match byte {
+            b'\'' => in_text = !in_text,
+            _ if in_text => {}
+            b'(' => depth += 1,
+            b')' if depth == 0 => return commas > 1,
+            b')' => depth -= 1,
+            b',' if depth == 0 => commas += 1,
+            _ => {}
+        }
+    }
+    // It has no end, which SQLite says better.
+    commas > 1
 }
 
 /// A mistake in the statement, in SQLite's own words. What is wrong with the file is for the operator.
@@ -241,6 +273,31 @@ fn value(row: &SqliteRow, column: usize) -> Result<Value, sqlx::Error> {
 mod tests {
     use super::*;
     use crate::sqlite::SqliteDocuments;
+
+    #[test]
+    fn a5_no_text_is_multiplied_and_no_query_reads_itself() {
+        for (sql, fault) in [
+            ("SELECT json_extract(metadata, '$', '$') FROM documents", "one path"),
+            ("SELECT \"json_extract\" (metadata, '$,', lower('$')) FROM documents", "one path"),
+            ("SELECT json_extract(json_extract(metadata, '$', '$'), '$') FROM documents", "one path"),
+            ("SELECT json_extract/**/(metadata, '$', '$') FROM documents", "no comments"),
+            (
+                "WITH r AS (SELECT metadata m FROM documents UNION ALL SELECT m FROM r) SELECT 1 FROM r",
+                "UNION",
+            ),
+            ("with r(a) as (select 1 union select a + 1 from r) select max(a) from r", "UNION"),
+        ] {
+            let refused = one_statement(sql);
+            assert!(refused.as_ref().is_err_and(|refused| refused.contains(fault)), "{sql}: {refused:?}");
+        }
+        for sql in [
+            "SELECT json_extract(metadata, '$.a'), json_extract(metadata, '$.b,c') FROM documents",
+            "SELECT json_extract(metadata, lower('$.A'))",
+            "SELECT path FROM documents UNION SELECT title FROM documents",
+        ] {
+            assert_eq!(one_statement(sql), Ok(sql));
+        }
+    }
 
     #[tokio::test]
     async fn p6_the_bytecode_of_a_statement_says_what_it_does() {

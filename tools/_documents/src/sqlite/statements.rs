@@ -9,8 +9,8 @@ pub(super) const SQL: Sql = Sql {
     remove: "DELETE FROM document WHERE path = $2 OR substr(path, 1, length($3)) = $3 RETURNING path",
     remove_unmentioned: "DELETE FROM entity WHERE NOT EXISTS (SELECT 1 FROM mention WHERE entity = entity.id)",
     add: "
-        INSERT INTO document (path, title, kind, bytes, passages, language, modified, added, hash, metadata)
-        VALUES ($2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id",
+        INSERT INTO document (path, title, kind, bytes, passages, language, modified, added, hash, metadata, kept)
+        VALUES ($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) RETURNING id",
     add_passages: &[
         "INSERT INTO chunk (id, document, ordinal, section, first, last, text)
         SELECT highest + 1 + key, $2, key, value ->> 'section', value ->> 'first', value ->> 'last', value ->> 'text'
@@ -21,6 +21,10 @@ pub(super) const SQL: Sql = Sql {
         FROM json_each($3) CROSS JOIN chunk ON chunk.document = $2 AND chunk.ordinal = key",
     ],
     list: "SELECT * FROM document WHERE TRUE",
+    kept: "
+        SELECT count(*), coalesce(sum(kept), 0)
+            + 4 * coalesce(sum(passages), 0) * coalesce((SELECT dimensions FROM embedding ORDER BY chunk DESC LIMIT 1), 0)
+        FROM document WHERE substr(path, 1, length($2)) = $2 AND path <> $3",
     // What a word weighs in the title, in the section and in the text.
     matching: "
         FROM (SELECT rowid AS id, -bm25(chunk_words, 2.0, 3.0, 1.0) AS score FROM chunk_words

@@ -67,7 +67,7 @@ impl LanguageModel for Scripted {
             if text == REFUSED {
                 return Err(ToolError::invalid("the context is too small"));
             }
-            Ok(ModelAnswer { text, tokens: 10, truncated: false })
+            Ok(ModelAnswer { text, input_tokens: 7, output_tokens: 3, truncated: false })
         })
     }
 

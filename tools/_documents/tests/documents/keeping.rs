@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::place::{Place, add};
-use toolrack_documents::{Added, DocumentFilter, DocumentKind, Documents};
+use toolrack_documents::{Added, DocumentFilter, DocumentKind, Documents, Quota, read};
 
 struct Store {
     documents: Documents,
@@ -106,6 +106,65 @@ async fn p6_documents_are_removed_by_path_and_by_folder() {
         assert_eq!(store.documents.remove("ab").await.unwrap(), ["ab/three.md"]);
         assert_eq!(store.found("boiling").await, ["a%/four.md:9"]);
     }
+}
+
+#[tokio::test]
+async fn b19_a_quota_holds_for_what_is_kept_and_for_all_that_is_added_at_once() {
+    for place in Place::all("b19_a_quota_holds_for_what_is_kept_and_for_all_that_is_added_at_once") {
+        let store = Store::new(place);
+        let quota = |documents, bytes| Quota { folder: "uploads/ada".to_owned(), documents, bytes };
+        let text = "Some words of a text that is kept. ".repeat(1000);
+        let add = async |number: usize, quota: &Quota| {
+            let path = format!("uploads/ada/{number}.txt");
+            let document = read::document(&path, DocumentKind::Text, text.as_bytes(), None).unwrap();
+            store.documents.add_within(document, Some(quota)).await.unwrap()
+        };
+        store.add("uploads/adam/other.txt", &text).await;
+        // The passages, and the words that they are found by.
+        let of_one = 2 * u64::try_from(text.len()).unwrap();
+        assert_eq!(add(0, &quota(9, of_one)).await, None);
+        let two = quota(9, 5 * of_one / 2);
+        let added = futures_util::future::join_all((0..8).map(|number| add(number, &two))).await;
+        assert_eq!(added.iter().flatten().count(), 2, "{added:?}");
+        assert!(!store.documents.has_room(&two, "uploads/ada/9.txt", of_one).await.unwrap());
+        let kept = added.iter().position(Option::is_some).unwrap();
+        assert!(store.documents.has_room(&two, &format!("uploads/ada/{kept}.txt"), of_one).await.unwrap());
+        assert_eq!(add(kept, &quota(0, 0)).await, Some(Added::Unchanged));
+        assert_eq!(add(9, &quota(2, u64::MAX)).await, None);
+        assert_eq!(add(9, &quota(3, u64::MAX)).await, Some(Added::New));
+        // Vectors count as soon as there are any: here 4096 bytes for each passage.
+        let unread = store.documents.without_vectors("m", 1).await.unwrap();
+        store.documents.keep_vectors("m", vec![(unread[0].id, vec![0.5; 1024])]).await.unwrap();
+        assert_eq!(add(10, &quota(9, 4 * of_one + of_one / 2)).await, None);
+        assert_eq!(add(10, &quota(9, u64::MAX)).await, Some(Added::New));
+    }
+}
+
+#[tokio::test]
+async fn b19_removed_documents_give_their_space_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("documents.db");
+    let documents = Documents::in_file(&file);
+    let size = || -> u64 {
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+    };
+    let add = async |path: &str, seed: usize| {
+        let words: Vec<String> = (0..100_000).map(|word| format!("w{}", word * seed % 50_021)).collect();
+        documents
+            .add(read::document(path, DocumentKind::Text, words.join(" ").as_bytes(), None).unwrap())
+            .await
+            .unwrap();
+    };
+    add("small.md", 1).await;
+    let before = size();
+    for number in 2..6 {
+        add(&format!("large/{number}.txt"), number).await;
+    }
+    let full = size();
+    assert!(full > 3 * before, "{before} {full}");
+    assert_eq!(documents.remove("large").await.unwrap().len(), 4);
+    assert!(size() < 2 * before, "{before} {full} {}", size());
 }
 
 #[tokio::test]

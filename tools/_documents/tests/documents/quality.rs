@@ -2,25 +2,31 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
+use std::path::{Path, PathBuf};
+
 use crate::place::Place;
-use crate::retrieval::{GIVEN, Quality, add_docs, questions};
+use crate::retrieval::{GIVEN, Quality, add_pages, questions};
 use sqlx::{Row, SqlitePool};
 use toolrack_documents::{DocumentFilter, DocumentKind, Documents, Passage, reciprocal_rank_fusion};
 
-/// What has to hold for recall and mean reciprocal rank; a little below what was measured.
+/// What has to hold for recall and mean reciprocal rank: what was measured, rounded down. A question more that is not answered fails.
 const FLOORS: [(&str, f64, f64); 4] = [
-    ("the question", 0.81, 0.69),
-    ("every word of it, as it stands", 0.81, 0.66),
-    ("the rewrite", 0.79, 0.59),
-    ("the question and the rewrite", 0.90, 0.73),
+    ("the question", 0.85, 0.695),
+    ("every word of it, as it stands", 0.875, 0.67),
+    ("the rewrite", 0.825, 0.66),
+    ("the question and the rewrite", 0.90, 0.75),
 ];
+
+fn pages() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/pages")
+}
 
 #[tokio::test]
 async fn p6_questions_find_the_passages_that_answer_them() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("documents.db");
     let documents = Documents::in_file(&file);
-    add_docs(&documents).await;
+    add_pages(&documents, &pages()).await;
     let count = questions().len();
     assert!(count >= 60, "{count}");
 
@@ -70,7 +76,7 @@ async fn found_as_it_stands(database: &SqlitePool, question: &str) -> Vec<Passag
 async fn p6_postgresql_finds_them_as_well() {
     for place in Place::all("p6_postgresql_finds_them_as_well") {
         let documents = place.open();
-        add_docs(&documents).await;
+        add_pages(&documents, &pages()).await;
         let found =
             async |words: &str| documents.search(words, GIVEN, &DocumentFilter::default()).await.unwrap();
         let quality = Quality::of(async |asked| found(asked.question).await).await;

@@ -1,6 +1,7 @@
 //! Takes away from its own process all that a program may not have, and becomes the program.
 
 use std::{
+    collections::BTreeSet,
     error::Error,
     fs,
     io::{self, Write},
@@ -210,8 +211,20 @@ fn file_rules(confinement: &Confinement) -> Result<RulesetCreated, Box<dyn Error
     if job.trial.is_none() {
         return Ok(rules);
     }
+    // The trial is this program, whose libraries may be anywhere.
     let own = PathFd::new("/proc/self/exe")?;
-    Ok(rules.add_rule(PathBeneath::new(own, AccessFs::ReadFile | AccessFs::Execute))?)
+    Ok(rules
+        .add_rule(PathBeneath::new(own, AccessFs::ReadFile | AccessFs::Execute))?
+        .add_rules(path_beneath_rules(own_libraries()?, AccessFs::ReadFile))?)
+}
+
+/// The files whose code this process runs.
+fn own_libraries() -> io::Result<BTreeSet<PathBuf>> {
+    let maps = fs::read_to_string("/proc/self/maps")?;
+    // See proc_pid_maps(5): addresses, permissions, offset, device, inode, path.
+    let is_code = |line: &&str| line.split(' ').nth(1).is_some_and(|permissions| permissions.contains('x'));
+    let file = |line: &str| line.find('/').and_then(|start| line.get(start..)).map(PathBuf::from);
+    Ok(maps.lines().filter(is_code).filter_map(file).collect())
 }
 
 /// Where Debian keeps a part of Python's library.

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nix::unistd::Pid;
+use nix::{sys::stat::makedev, unistd::Pid};
 
 use crate::{Limits, Stop};
 
@@ -30,7 +30,8 @@ pub(super) fn excess(group: Pid, work: &Path, limits: &Limits) -> Option<Stop> {
         for thread in threads(pid) {
             most = most.max(memory_of(&thread));
             // Of one that has just ended there is nothing to see.
-            if disk.add_deleted(&thread).is_err() && Task::of(&thread).is_some_and(|task| !task.is_ending) {
+            let seen = disk.add_deleted(&thread).and_then(|()| disk.add_mapped(&thread, work));
+            if seen.is_err() && Task::of(&thread).is_some_and(|task| !task.is_ending) {
                 return Some(Stop::Hidden);
             }
         }
@@ -99,6 +100,31 @@ fn memory_of(folder: &Path) -> u64 {
     kibibytes.sum::<u64>().saturating_mul(1024)
 }
 
+/// A file that is mapped: `proc_pid_maps(5)`.
+#[derive(Debug, PartialEq, Eq)]
+struct Mapping<'l> {
+    /// The addresses, which name it in `map_files`.
+    addresses: &'l str,
+    /// Device and inode.
+    file: (u64, u64),
+}
+
+impl<'l> Mapping<'l> {
+    /// A file of that folder that was removed. A program writes to files there only.
+    fn of_deleted(line: &'l str, folder: &Path) -> Option<Self> {
+        let mut fields = line.splitn(6, ' ');
+        let addresses = fields.next()?;
+        let (device, inode) = (fields.nth(2)?, fields.next()?.parse().ok()?);
+        let path = fields.next()?.trim_start().strip_suffix(" (deleted)")?;
+        if !Path::new(path).starts_with(folder) {
+            return None;
+        }
+        let (major, minor) = device.split_once(':')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        Some(Self { addresses, file: (makedev(number(major)?, number(minor)?), inode) })
+    }
+}
+
 #[derive(Default)]
 struct Disk {
     bytes: u64,
@@ -120,6 +146,27 @@ impl Disk {
                 && file.nlink() == 0
             {
                 self.add(&file);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the files below a folder that a thread has mapped and no folder holds any more, whether or not it has them open. Who may not see
+    /// how large they are, as the kernel shows only a server with rights, takes them for hidden.
+    fn add_mapped(&mut self, thread: &Path, work: &Path) -> io::Result<()> {
+        let Some(id) = thread.file_name() else { return Ok(()) };
+        for line in fs::read_to_string(thread.join("maps"))?.lines() {
+            let Some(mapping) = Mapping::of_deleted(line, work) else { continue };
+            if self.counted.contains(&mapping.file) {
+                continue;
+            }
+            // The folder of mappings is a process's, and each thread can be asked for as one.
+            let file = fs::metadata(Path::new("/proc").join(id).join("map_files").join(mapping.addresses));
+            match file {
+                Ok(file) => self.add(&file),
+                // Unmapped meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -148,5 +195,29 @@ impl Disk {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b19_removed_files_are_found_where_they_are_mapped() {
+        let work = Path::new("/tmp/toolrack-1/files");
+        let found = |line| Mapping::of_deleted(line, work);
+        let line = "7f0000000000-7f0000400000 rw-s 00001000 fd:0a 123                        /tmp/toolrack-1/files/a b (deleted)";
+        let file = (makedev(0xfd, 0x0a), 123);
+        assert_eq!(found(line), Some(Mapping { addresses: "7f0000000000-7f0000400000", file }));
+        for other in [
+            "7f0000000000-7f0000400000 rw-s 00001000 fd:0a 123    /tmp/toolrack-1/files/a",
+            "7f0000000000-7f0000400000 r-xp 00001000 fd:0a 123    /usr/lib/libc.so.6 (deleted)",
+            "7f0000000000-7f0000400000 rw-s 00000000 00:01 7      /dev/zero (deleted)",
+            "7f0000000000-7f0000400000 rw-p 00000000 00:00 0 ",
+            "7f0000000000-7f0000400000 rw-p 00000000 00:00 0      [heap]",
+            "",
+        ] {
+            assert_eq!(found(other), None, "{other}");
+        }
     }
 }

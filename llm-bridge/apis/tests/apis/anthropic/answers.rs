@@ -48,7 +48,7 @@ fn event() -> impl Strategy<Value = TurnEvent> {
         3 => text().prop_map(TurnEvent::Text),
         3 => reasoning,
         1 => calls,
-        1 => Just(TurnEvent::Message { id: "s".into(), text: "\nHi.\n".into() }),
+        1 => Just(TurnEvent::Message { id: "s".into(), text: "\nHi.\n".into(), part: None }),
         1 => Just(TurnEvent::Notice("n".into())),
     ]
 }
@@ -284,7 +284,7 @@ fn b13_anthropic_a_mixed_turn_tells_of_server_tools_in_pings() {
     let events = [
         TurnEvent::Text("a".into()),
         TurnEvent::Tool(ToolStatus::Finished(Box::new(tool))),
-        TurnEvent::Message { id: "s".into(), text: "\nHi.\n".into() },
+        TurnEvent::Message { id: "s".into(), text: "\nHi.\n".into(), part: None },
         TurnEvent::Notice("n".into()),
         TurnEvent::Calls(vec![client_call("c", "{}")]),
     ];

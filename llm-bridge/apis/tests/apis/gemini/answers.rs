@@ -136,7 +136,7 @@ fn b13_gemini_what_happens_to_a_tool_rides_on_chunks_with_an_empty_text() {
     let events = [
         TurnEvent::Text("a".into()),
         TurnEvent::Tool(ToolStatus::Finished(Box::new(tool))),
-        TurnEvent::Message { id: "s".into(), text: "\nHi.\n".into() },
+        TurnEvent::Message { id: "s".into(), text: "\nHi.\n".into(), part: None },
         TurnEvent::Notice("n".into()),
         TurnEvent::Calls(vec![client_call("c", "{}")]),
         finished(FinishReason::ToolCalls),

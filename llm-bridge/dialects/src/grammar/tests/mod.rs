@@ -10,11 +10,26 @@ use serde_json::{Value, json};
 
 use self::texts::{Dice, lets_through};
 use super::{
+    Start,
     expression::{Obstacle, Rules},
     scalar::text_of,
     value::{Notation, Values},
 };
 use crate::{Dialect, Offered, OfferedTool, ScanOptions, dialect, dialects, parse};
+
+/// The dialects whose calls begin with nothing of their own, or with an ordinary word.
+const WITHOUT_OPENING: &[&str] = &[
+    "bare_json",
+    "xlam",
+    "phi4_mini_json",
+    "firefunction",
+    "command_r_plus",
+    "generic",
+    "functionary_v32",
+    "pythonic",
+    "beam",
+    "muse",
+];
 
 fn schemas() -> Vec<Value> {
     vec![
@@ -151,9 +166,9 @@ fn tool(schema: &Value) -> OfferedTool {
 }
 
 /// Texts of a grammar.
-fn texts(row: &Dialect, schema: &Value, count: usize) -> Vec<String> {
+fn texts(row: &Dialect, schema: &Value, start: Start<'_>, count: usize) -> Vec<String> {
     let mut rules = Rules::default();
-    let root = row.answer(&[tool(schema)], 2, &mut rules);
+    let root = row.answer(&[tool(schema)], 2, start, &mut rules);
     let root = root.unwrap_or_else(|why| panic!("{}: there is no grammar for {schema}: {why:?}", row.name));
     let mut dice = Dice(17);
     let text = |_| {
@@ -169,7 +184,7 @@ fn b14_what_a_grammar_lets_through_is_read_as_calls_that_fit_the_schema() {
     for row in dialects() {
         for schema in schemas().into_iter().chain(awkward_schemas()) {
             let valid = jsonschema::validator_for(&schema).unwrap();
-            for text in texts(row, &schema, 40) {
+            for text in texts(row, &schema, Start::Answer, 40) {
                 let offered = Arc::new(Offered::new([tool(&schema)]));
                 let options = ScanOptions { only: Some(row.name), ..ScanOptions::default() };
                 let parsed = parse(&text, offered, options);
@@ -186,6 +201,40 @@ fn b14_what_a_grammar_lets_through_is_read_as_calls_that_fit_the_schema() {
                         row.name
                     );
                 }
+            }
+        }
+    }
+}
+
+/// What a model of the dialect writes before the opening of a call, at the beginning of its answer.
+fn before_opening(row: &Dialect) -> &'static str {
+    if row.name == "harmony" { "<|channel|>commentary " } else { "Let me see.\n" }
+}
+
+#[test]
+fn b14_what_follows_the_opening_of_a_call_is_a_call_that_fits_the_schema() {
+    let without: Vec<&str> = dialects().filter(|row| row.opening().is_none()).map(|row| row.name).collect();
+    assert_eq!(without, WITHOUT_OPENING);
+    for row in dialects() {
+        let Some(opening) = row.opening() else {
+            assert_eq!(row.grammar_from_opening(&[tool(&json!({}))], 1), None);
+            continue;
+        };
+        for schema in schemas().into_iter().chain(awkward_schemas()) {
+            let valid = jsonschema::validator_for(&schema).unwrap();
+            let whole = texts(row, &schema, Start::Opening(&opening), 20);
+            let after = texts(row, &schema, Start::AfterOpening(&opening), 20);
+            assert!(whole.iter().all(|text| text.starts_with(&opening)), "{}: {whole:?}", row.name);
+            for call in whole.into_iter().chain(after.into_iter().map(|text| opening.clone() + &text)) {
+                let text = before_opening(row).to_owned() + &call;
+                let options = ScanOptions { only: Some(row.name), ..ScanOptions::default() };
+                let parsed = parse(&text, Arc::new(Offered::new([tool(&schema)])), options);
+                let fits = |call: &crate::Call| {
+                    let arguments = serde_json::from_str(&call.arguments).unwrap();
+                    call.name == "get_weather" && valid.is_valid(&arguments)
+                };
+                let is_read = matches!(parsed.calls.len(), 1 | 2) && parsed.calls.iter().all(fits);
+                assert!(is_read, "{}: {text}\nis read as\n{parsed:#?}\nwith {schema}", row.name);
             }
         }
     }

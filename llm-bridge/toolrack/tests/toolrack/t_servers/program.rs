@@ -114,8 +114,33 @@ impl Rack {
     }
 
     pub(crate) fn serve_on(&self, address: &str) -> Serving {
+        self.start(&["serve", "--listen", address])
+    }
+
+    /// Starts `toolrack dev`, whose Cargo is a script that "builds" this program, or fails with what stands in the file `fails`.
+    pub(crate) fn dev(&self) -> Serving {
+        let artifact = json!({
+            "reason": "compiler-artifact", "package_id": "path+file:///tools#0.1.0",
+            "manifest_path": self.folder.path().join("Cargo.toml"), "fresh": false,
+            "target": {"name": "toolrack", "kind": ["bin"]}, "filenames": [], "executable": env!("CARGO_BIN_EXE_toolrack"),
+        });
+        self.file("built", &format!("{artifact}\n"));
+        self.file("cargo", "#!/bin/sh\nif [ -e fails ]; then cat fails; exit 101; fi\ncat built\n");
+        let script = self.folder.path().join("cargo");
+        let made = Command::new("chmod").arg("+x").arg(&script).status().unwrap();
+        assert!(made.success());
+        let rack = self.twin().with_variable("CARGO", script.to_str().unwrap());
+        rack.start(&["dev", "--listen", "127.0.0.1:0"])
+    }
+
+    /// Where the file of that name is.
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn start(&self, arguments: &[&str]) -> Serving {
         let mut command = self.command();
-        command.args(["serve", "--listen", address]).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
         let (listens, heard) = mpsc::channel();
@@ -192,6 +217,15 @@ impl Serving {
     pub(crate) fn terminate(&self) {
         let done = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         assert!(done.success());
+    }
+
+    /// Asks it to stop, waits until it has, and gives what it has logged.
+    pub(crate) fn end(mut self) -> String {
+        self.terminate();
+        self.child.wait().unwrap();
+        // What it has said last is read by another thread.
+        std::thread::sleep(Duration::from_millis(50));
+        self.log()
     }
 
     /// What it has logged.

@@ -47,7 +47,7 @@ async fn b10_a_job_is_made_once_and_as_its_owner() {
         ["one", "two"].map(|server| Rack::new(&format!("url = \"{url}\"\nserver = \"{server}\""), &tools));
     one.done(&["user", "add", "ada"]);
     one.done(&["user", "add", "root", "--level", "admin"]);
-    let ((_, ada), (_, root)) = (one.key("ada", &[]), one.key("root", &[]));
+    let ((_, ada), (root_key, root)) = (one.key("ada", &[]), one.key("root", &[]));
     let servers = [one.serve(), two.serve()];
 
     let wanted =
@@ -74,6 +74,15 @@ async fn b10_a_job_is_made_once_and_as_its_owner() {
     assert_eq!((&outcomes[0]["user"], &outcomes[0]["success"]), (&json!("root"), &json!(true)));
     assert_eq!(outcomes[0]["call_id"], run.call_id);
 
+    // A15: not for an owner whose keys were all revoked, until there is one again.
+    one.done(&["key", "revoke", &root_key]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let run = made(&store).await.last_run.unwrap();
+    assert!(!run.success && run.error.as_deref().unwrap().contains("may not call anything"), "{run:?}");
+    let _ = one.key("root", &[]);
+    let run = made(&store).await.last_run.unwrap();
+    assert!(run.success, "{run:?}");
+
     // With no more than its owner may do by then.
     one.done(&["user", "promote", "root", "user"]);
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -86,7 +95,7 @@ async fn b10_a_job_is_made_once_and_as_its_owner() {
     let run = made(&store).await.last_run.unwrap();
     assert!(!run.success && run.error.as_deref().unwrap().contains("may not call anything"), "{run:?}");
     let records = one.export(&["--origin", "schedule"]);
-    assert_eq!(records.iter().filter(|record| record["phase"] == "outcome").count(), 3);
+    assert_eq!(records.iter().filter(|record| record["phase"] == "outcome").count(), 5);
 
     one.done(&["user", "add", "boss", "--level", "admin"]);
     let (_, boss) = one.key("boss", &[]);

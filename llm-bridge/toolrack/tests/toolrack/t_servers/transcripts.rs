@@ -2,10 +2,22 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex},
+    convert::Infallible,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use axum::{Json, Router, body::Bytes, extract::State, routing};
+use axum::{
+    Json, Router,
+    body::{Body, Bytes},
+    extract::State,
+    response::{IntoResponse, Response},
+    routing,
+};
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
@@ -35,7 +47,7 @@ impl Model {
         (model, base)
     }
 
-    async fn answer(State(model): State<Self>, body: Bytes) -> Json<Value> {
+    async fn answer(State(model): State<Self>, body: Bytes) -> Response {
         let number = {
             let mut asked = model.asked.lock().unwrap();
             asked.push(String::from_utf8(body.to_vec()).unwrap());
@@ -50,9 +62,32 @@ impl Model {
             next.push_back(json!({"role": "assistant", "content": format!("Counted, {number}.")}));
         }
         let message = next.pop_front().unwrap();
+        if let Some(text) = message["breaks_off_after"].as_str() {
+            let event =
+                format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {"content": text}}]}));
+            let events = stream::iter([Ok::<_, Infallible>(event)]).chain(stream::pending());
+            return ([("content-type", "text/event-stream")], Body::from_stream(events)).into_response();
+        }
         let reason = if message.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
         Json(json!({"id": "a", "object": "chat.completion", "created": 1, "model": "scripted",
             "choices": [{"index": 0, "message": message, "finish_reason": reason}]}))
+        .into_response()
+    }
+
+    fn push(&self, message: Value) {
+        self.next.lock().unwrap().push_back(message);
+    }
+
+    fn push_call(&self, tool: &str) {
+        let call = json!({"id": "c", "type": "function", "function": {"name": tool, "arguments": "{}"}});
+        self.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+    }
+
+    /// The messages of the last request, behind the server's prompt.
+    fn last(&self) -> Vec<Value> {
+        let mut messages: Vec<Value> = serde_json::from_str(&self.asked().pop().unwrap()).unwrap();
+        assert_eq!(messages.remove(0)["role"], "system");
+        messages
     }
 
     /// The messages of each request, as they came.
@@ -107,7 +142,7 @@ async fn g8_what_a_client_has_not_seen_outlives_the_program_and_goes_with_the_us
     let (_, bob) = rack.key("bob", &[]);
     let removed = rack.run(&["user", "remove", "ada"]);
     let reported = String::from_utf8(removed.stderr).unwrap();
-    assert!(reported.contains("0 responses and 6 transcripts"), "{reported}");
+    assert!(reported.contains("0 responses, 6 transcripts and 0 files"), "{reported}");
     rack.done(&["user", "add", "ada"]);
     let (_, ada) = rack.key("ada", &[]);
     let server = rack.serve();
@@ -141,4 +176,117 @@ async fn g8_what_a_client_has_not_seen_is_known_to_each_server_of_a_database() {
     }
     assert_eq!(model.asked().len(), 20);
     model.assert_continued();
+}
+
+/// Asks with a stream, and reads until this has come.
+async fn read_to(server: &Serving, key: &str, messages: &Value, text: &str) {
+    let body = json!({"messages": messages, "stream": true});
+    let mut reply = server.post(&client(), "/v1/chat/completions", key, &body).send().await.unwrap();
+    let mut read = String::new();
+    while !read.contains(text) {
+        let piece = reply.chunk().await.unwrap();
+        read += &String::from_utf8_lossy(&piece.unwrap_or_else(|| panic!("it ends: {read}")));
+    }
+}
+
+async fn answer(server: &Serving, key: &str, messages: &Value) -> String {
+    let body = json!({"messages": messages});
+    let reply = server.post(&client(), "/v1/chat/completions", key, &body).send().await.unwrap();
+    let reply: Value = reply.json().await.unwrap();
+    reply["choices"][0]["message"]["content"].as_str().unwrap_or_else(|| panic!("{reply}")).to_owned()
+}
+
+fn roles(messages: &[Value]) -> Vec<&str> {
+    messages.iter().map(|message| message["role"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b15_a_turn_in_which_the_program_is_killed_goes_on_after_its_first_round() {
+    let (model, base) = Model::start().await;
+    let rack = Rack::new("", &mock("count.free", "")).with_variable("TOOLRACK_UPSTREAM", &base);
+    rack.done(&["user", "add", "ada"]);
+    let (_, key) = rack.key("ada", &[]);
+    let question = json!({"role": "user", "content": "Count."});
+    let asks_again = json!([question]);
+    let goes_on = json!([
+        question,
+        {"role": "assistant", "content": "It is three,  as"},
+        {"role": "user", "content": "Go on."},
+    ]);
+    for (sent, expected) in [
+        (asks_again, vec!["user", "assistant", "tool"]),
+        (goes_on, vec!["user", "assistant", "tool", "assistant", "user"]),
+    ] {
+        model.push_call("count_free");
+        model.push(json!({"breaks_off_after": "It is three, as I"}));
+        let mut server = rack.serve();
+        read_to(&server, &key, &json!([question]), "as I").await;
+        server.kill();
+        let server = rack.serve();
+        model.push(json!({"role": "assistant", "content": "Three."}));
+        assert_eq!(answer(&server, &key, &sent).await, "Three.");
+        let last = model.last();
+        assert_eq!(roles(&last), expected);
+        assert_eq!(last[2]["content"], "done");
+        // Half of an answer is no reason to forget what was said.
+        if let Some(message) = last.get(3) {
+            assert_eq!(message["content"], "It is three,  as");
+        }
+    }
+    let calls = rack.exported_calls(&[]);
+    let ran = calls.iter().filter(|record| record["phase"] == "outcome").count();
+    assert_eq!(ran, 2, "once for each of the two turns: {calls:?}");
+}
+
+/// A module with a tool that changes something and never comes back. Gives how often it was called.
+async fn post_office() -> (String, Arc<AtomicUsize>) {
+    let tool = json!({"name": "post.send", "description": "Send it.", "required_permission": "guest",
+        "effect": "write", "parameters": []});
+    let manifest = json!({"name": "post", "description": "A module.", "tools": [tool]});
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let routes = Router::new().route("/manifest", routing::get(|| async { Json(manifest) })).route(
+        "/execute",
+        routing::post(move || async move {
+            counted.fetch_add(1, Ordering::SeqCst);
+            std::future::pending::<()>().await;
+        }),
+    );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    (url, calls)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b15_of_a_call_with_an_effect_in_which_the_program_is_killed_the_model_is_told() {
+    let (model, base) = Model::start().await;
+    let (post, calls) = post_office().await;
+    let rack = Rack::new("", &format!("[module_services]\npost = \"{post}\"\n"))
+        .with_variable("TOOLRACK_UPSTREAM", &base);
+    rack.done(&["user", "add", "ada", "--level", "admin"]);
+    let (_, key) = rack.key("ada", &[]);
+    let sent = json!([{"role": "user", "content": "Send it."}]);
+    model.push_call("post_send");
+    let mut server = rack.serve();
+    {
+        let asking = answer(&server, &key, &sent);
+        tokio::select! {
+            answer = asking => panic!("{answer}"),
+            () = async {
+                while calls.load(Ordering::SeqCst) == 0 {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            } => {}
+        }
+        server.kill();
+    }
+    let server = rack.serve();
+    model.push(json!({"role": "assistant", "content": "I look whether it is there."}));
+    assert_eq!(answer(&server, &key, &sent).await, "I look whether it is there.");
+    let last = model.last();
+    assert_eq!(roles(&last), ["user", "assistant", "tool"]);
+    let result = last[2]["content"].as_str().unwrap();
+    assert!(result.contains("whether it took effect is not known"), "{result}");
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
 }

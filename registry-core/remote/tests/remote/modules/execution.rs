@@ -10,6 +10,7 @@ use std::{
 
 use registry_core::{
     Caller, Effect, ErrorKind, Origin, Permission, Resources, ToolCall, ToolContext, ToolResult,
+    trace::{Trace, TraceParent},
 };
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -49,6 +50,19 @@ async fn m8_a_call_goes_to_the_module_under_its_own_name() {
     assert_eq!(request.headers["content-type"], "application/json");
     assert_eq!(request.headers["x-toolrack-hops"], "1");
     assert!(!request.headers.contains_key("authorization"));
+}
+
+#[tokio::test]
+async fn b21_a_module_is_told_in_which_span_it_is_called() {
+    let peer = Peer::new("m", &[tool("m.f", "guest")]).await;
+    let server = Server::with("m", &peer.url).await;
+    let place: TraceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00".parse().unwrap();
+    let context = ada().with_trace(Trace::new(place, None));
+    let call = || ToolCall::new("m.f", json!({"query": "q"}));
+    server.registry.execute(&context, call()).await;
+    assert_eq!(peer.calls()[0].headers["traceparent"], place.to_string());
+    server.registry.execute(&ada(), call()).await;
+    assert!(!peer.calls()[1].headers.contains_key("traceparent"));
 }
 
 #[tokio::test]

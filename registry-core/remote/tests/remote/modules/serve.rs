@@ -53,6 +53,8 @@ async fn m10_a_registry_is_served_and_taken_without_loss() {
             "version": "1.2.0",
             "tags": ["eyes"],
             "effect": "write",
+            "reads": ["private", "untrusted"],
+            "sends": "outside",
         })
     );
     let hidden = modules.serve("rack", &registry.select(&user(Permission::Guest)));

@@ -1,0 +1,99 @@
+//! Signed heads of the audit: where a chain ended at a time. Kept where the database's owner cannot write, they show what was cut off or
+//! hashed anew.
+//!
+//! A signed head is a line of JSON. The signature, in base64, is over `toolrack audit head`, a newline, and the line's JSON without the
+//! member `signature`.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use jiff::Timestamp;
+use registry_core::guard::audit::{chain::Head, log::NotedHeads};
+use serde::{Deserialize, Serialize};
+
+use super::key::{PublicKey, SigningKey};
+
+/// What is signed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct HeadStatement {
+    pub(super) tenant: String,
+    pub(super) server: String,
+    /// The number of the chain's last record.
+    pub(super) seq: u64,
+    /// Its hash.
+    pub(super) sha256: String,
+    /// When it was signed.
+    pub(super) ts: Timestamp,
+    /// Whether this record and those before it were removed because they had become too old.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) removed: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct SignedHead {
+    #[serde(flatten)]
+    pub(super) statement: HeadStatement,
+    signature: String,
+}
+
+impl HeadStatement {
+    fn message(&self) -> Vec<u8> {
+        // Texts and numbers can always be written as JSON.
+        let json = serde_json::to_string(self).unwrap_or_default();
+        format!("toolrack audit head\n{json}").into_bytes()
+    }
+
+    /// As a line, without its end.
+    pub(super) fn signed(self, key: &SigningKey) -> String {
+        let signature = key.sign(&self.message());
+        serde_json::to_string(&SignedHead { statement: self, signature }).unwrap_or_default()
+    }
+
+    pub(super) fn head(&self) -> Head {
+        Head { seq: self.seq, sha256: self.sha256.clone() }
+    }
+}
+
+/// Reads a line.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn read_line(line: &str, keys: &[PublicKey]) -> Result<HeadStatement, String> {
+    let signed: SignedHead =
+        serde_json::from_str(line).map_err(|error| format!("this is no signed head: {error}"))?;
+    let message = signed.statement.message();
+    match keys.iter().any(|key| key.has_signed(&message, &signed.signature)) {
+        true => Ok(signed.statement),
+        false => {
+            Err("it is not signed by this server's key; name the key of another with --public-key".to_owned())
+        }
+    }
+}
+
+/// Reads a file of signed heads and the one before it; there may be none of either.
+///
+/// # Errors
+/// With file and line: when a line cannot be read, or is not signed by one of the keys.
+pub(super) fn read_file(file: &Path, keys: &[PublicKey]) -> Result<Vec<HeadStatement>, String> {
+    let mut heads = Vec::new();
+    for file in [super::sending::before(file), file.to_owned()] {
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(format!("{}: {error}", file.display())),
+        };
+        for (line, number) in text.lines().zip(1..) {
+            let head = read_line(line, keys);
+            heads.push(head.map_err(|fault| format!("{}, line {number}: {fault}", file.display()))?);
+        }
+    }
+    Ok(heads)
+}
+
+/// The heads of a tenant, to compare its chains with.
+pub(super) fn noted(heads: &[HeadStatement], tenant: &str) -> NotedHeads {
+    let mut noted: NotedHeads = BTreeMap::new();
+    for head in heads.iter().filter(|head| head.tenant == tenant) {
+        noted.entry(head.server.clone()).or_default().insert(head.seq, head.sha256.clone());
+    }
+    noted
+}

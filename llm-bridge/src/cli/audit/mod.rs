@@ -1,0 +1,372 @@
+//! `toolrack audit`: the audit log, and the signed heads that prove its end.
+
+mod erasure;
+mod head;
+mod key;
+mod sending;
+mod signer;
+
+use std::{ops::ControlFlow, path::PathBuf, process::ExitCode, str::FromStr};
+
+use clap::{
+    Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use jiff::Timestamp;
+use registry_core::{
+    Origin,
+    guard::{
+        audit::{
+            chain::Fault,
+            log::{AuditEventKind, AuditFilter, AuditLog, ChainReport, OriginFilter},
+        },
+        gate::Verdict,
+    },
+};
+use serde_json::Value;
+use strum::VariantNames;
+
+use super::{
+    Settings,
+    out::{print_line, second, tell},
+    tenant::Tenant,
+    terminal::one_line,
+};
+use crate::turn::known_dialect;
+pub(super) use erasure::{erase, public_key_of};
+use head::HeadStatement;
+use key::{PublicKey, SigningKey};
+pub(super) use sending::Place;
+pub(super) use signer::HeadSigner;
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    filter: Filter,
+}
+
+impl Arguments {
+    pub(super) fn tenant(&self) -> &str {
+        match &self.command {
+            Some(Command::Verify(verify)) => &verify.tenant.tenant,
+            Some(Command::Key) => registry_core::DEFAULT_TENANT,
+            Some(Command::Export(filter)) => &filter.tenant.tenant,
+            None => &self.filter.tenant.tenant,
+        }
+    }
+
+    /// Whether records are to be verified of which there are signed heads.
+    pub(super) fn expects_records(&self, settings: &Settings) -> Result<bool, String> {
+        match &self.command {
+            Some(Command::Verify(verify)) => {
+                Ok(files(&verify.heads, settings)?.iter().any(|file| file.exists()))
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check that no record was changed or removed, and compare the end with the signed heads
+    Verify(Verify),
+    /// Print the records as JSON lines, with their hashes
+    Export(Filter),
+    /// Print the public key of the signed heads
+    Key,
+}
+
+#[derive(Debug, clap::Args)]
+struct Verify {
+    #[command(flatten)]
+    tenant: Tenant,
+    /// A file of signed heads, such as one that another machine has collected [default: the files of `audit.heads`]
+    #[arg(long, value_name = "FILE")]
+    heads: Vec<PathBuf>,
+    /// The public key of another server, from `toolrack audit key`
+    #[arg(long, value_name = "KEY", value_parser = public_key)]
+    public_key: Vec<PublicKey>,
+}
+
+fn public_key(text: &str) -> Result<PublicKey, String> {
+    PublicKey::parse(text)
+}
+
+/// Which records.
+#[derive(Debug, clap::Args)]
+struct Filter {
+    #[command(flatten)]
+    tenant: Tenant,
+    /// Only calls of this user
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// Only calls of this tool
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// Only the call with this id
+    #[arg(long, value_name = "ID")]
+    call_id: Option<String>,
+    /// Only calls from this origin: native, text (in any dialect), the name of a dialect, http, mcp, schedule, command_line or library
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    origin: Option<OriginFilter>,
+    /// Only calls with this decision of a gate or a person; pending where a person has not answered yet, unanswered where the gate failed
+    #[arg(long, value_name = "WHAT", value_parser = word::<Verdict>())]
+    decision: Option<Verdict>,
+    /// Only from this time on, such as 2026-03-01T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    since: Option<Timestamp>,
+    /// Only before this time
+    #[arg(long, value_name = "TIME")]
+    until: Option<Timestamp>,
+    /// Only records of this kind: of calls that are about to run, that succeeded, or that failed or were refused
+    #[arg(long, value_name = "WHAT", value_parser = word::<AuditEventKind>())]
+    only: Option<AuditEventKind>,
+    /// At most so many [default: 50 in a list, all in an export]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+/// One of the words that the records have.
+fn word<T>() -> impl TypedValueParser<Value = T>
+where
+    T: VariantNames + FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(T::VARIANTS).try_map(|word| word.parse())
+}
+
+/// Entry points by their names in the records, then dialects by theirs.
+fn origin(text: &str) -> Result<OriginFilter, String> {
+    Ok(OriginFilter::Is(match text {
+        "text" => return Ok(OriginFilter::Text),
+        "native" => Origin::Native,
+        "http" => Origin::Http,
+        "mcp" => Origin::Mcp,
+        "command_line" => Origin::CommandLine,
+        "schedule" => Origin::Schedule,
+        "tool" => Origin::Tool,
+        "library" => Origin::Library,
+        dialect => match known_dialect(dialect) {
+            Ok(row) => Origin::Text(row.name.into()),
+            Err(fault) => {
+                return Err(format!(
+                    "origins are native, text, http, mcp, schedule, command_line, library and the dialects; {fault}"
+                ));
+            }
+        },
+    }))
+}
+
+impl Filter {
+    fn wanted(self, limit: usize) -> AuditFilter {
+        AuditFilter {
+            user: self.user,
+            tool: self.tool,
+            call_id: self.call_id,
+            origin: self.origin,
+            verdict: self.decision,
+            since: self.since,
+            until: self.until,
+            happened: self.only,
+            limit: self.limit.unwrap_or(limit),
+            ..AuditFilter::new(self.tenant.tenant)
+        }
+    }
+}
+
+pub(super) async fn run(
+    arguments: Arguments,
+    log: &dyn AuditLog,
+    settings: &Settings,
+    place: &str,
+) -> Result<ExitCode, String> {
+    match arguments.command {
+        None => list(&AuditFilter { newest_first: true, ..arguments.filter.wanted(50) }, log, place).await,
+        Some(Command::Verify(arguments)) => verify(arguments, log, settings, place).await,
+        Some(Command::Key) => {
+            let file = settings.audit.key_file(&settings.data_dir);
+            let missing =
+                || format!("there is no key in {} yet; a server makes it when it starts", file.display());
+            print_line(SigningKey::read(&file)?.ok_or_else(missing)?.public())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Command::Export(filter)) => {
+            let filter = filter.wanted(usize::MAX);
+            let mut printed = Ok(true);
+            let mut write = |line: &str| {
+                printed = print_line(line);
+                if printed == Ok(true) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            };
+            let written = log.export(&filter, &mut write).await?;
+            // `toolrack audit export | head` is not an error.
+            if printed? {
+                tell(format_args!("{written} records"));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+async fn list(filter: &AuditFilter, log: &dyn AuditLog, place: &str) -> Result<ExitCode, String> {
+    let mut records = log.list(filter).await?;
+    if records.is_empty() {
+        tell(format_args!("There are no such records in {place}."));
+    }
+    // The newest records, in the order of their times.
+    records.reverse();
+    for chained in records {
+        let record: Value = serde_json::from_str(chained.record.get()).map_err(|fault| {
+            format!("record {} of {} cannot be read: {fault}", chained.seq, chained.server)
+        })?;
+        print_line(line(&record))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A record as one line.
+fn line(record: &Value) -> String {
+    let text = |pointer: &str| match record.pointer(pointer) {
+        Some(Value::String(text)) => one_line(text),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    };
+    let what = match (text("/phase").as_str(), text("/success").as_str()) {
+        ("intent", _) => "about to run".to_owned(),
+        (_, "true") => format!("done in {} ms", text("/duration_ms")),
+        _ if record.pointer("/error").is_some_and(Value::is_string) => text("/error_message"),
+        _ => "not done".to_owned(),
+    };
+    let decision = match record.get("decision") {
+        Some(Value::Object(decision)) => {
+            let gate = match decision.get("gate") {
+                Some(_) => {
+                    format!(" after {} by {}", text("/decision/gate/verdict"), text("/decision/gate/by"))
+                }
+                None => String::new(),
+            };
+            format!(", {} by {}{gate}", text("/decision/verdict"), text("/decision/by"))
+        }
+        _ => String::new(),
+    };
+    let origin = match record.pointer("/origin/text") {
+        Some(_) => text("/origin/text"),
+        None => text("/origin"),
+    };
+    let ts = text("/ts");
+    let ts = ts.parse().map(second).unwrap_or(ts);
+    let erased = match text("/erased_at") {
+        at if at.is_empty() => at,
+        at => format!(", erased on {}", at.parse().map(second).unwrap_or(at)),
+    };
+    let (user, level, tool) = (text("/user"), text("/level"), text("/tool"));
+    let via = match text("/via") {
+        via if via.is_empty() => via,
+        via => format!(" via {via}"),
+    };
+    format!("{ts}  {user} ({level}){via}  {tool}  {}  {origin}  {what}{decision}{erased}", text("/call_id"))
+}
+
+async fn verify(
+    arguments: Verify,
+    log: &dyn AuditLog,
+    settings: &Settings,
+    place: &str,
+) -> Result<ExitCode, String> {
+    let tenant = &arguments.tenant.tenant;
+    let own = SigningKey::read(&settings.audit.key_file(&settings.data_dir))?.map(|key| key.public());
+    let keys: Vec<PublicKey> = own.into_iter().chain(arguments.public_key).collect();
+    let mut whole = true;
+    let mut heads = Vec::new();
+    for file in files(&arguments.heads, settings)? {
+        match head::read_file(&file, &keys) {
+            Ok(read) => heads.extend(read),
+            Err(fault) => {
+                whole = false;
+                print_line(fault)?;
+            }
+        }
+    }
+    let noted = head::noted(&heads, tenant);
+    if noted.is_empty() && !arguments.heads.is_empty() {
+        return Err(format!("there is no head of the tenant {tenant} in these files"));
+    }
+    let check =
+        |message: &str, signature: &str| keys.iter().any(|key| key.has_signed(message.as_bytes(), signature));
+    let reports = log.verify_with_erasures(tenant, &noted, &check).await?;
+    if reports.is_empty() {
+        tell(format_args!("There are no records of the tenant {tenant} in {place}."));
+    }
+    for report in reports {
+        let head = heads.iter().rfind(|head| head.tenant == *tenant && head.server == report.server);
+        let (is_whole, found) = judge(&report, tenant, head, &keys);
+        whole &= is_whole;
+        print_line(format_args!("{}: {found}", report.server))?;
+    }
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The files that signed heads are read from.
+fn files(named: &[PathBuf], settings: &Settings) -> Result<Vec<PathBuf>, String> {
+    if !named.is_empty() {
+        return Ok(named.to_vec());
+    }
+    let places = settings.audit.places(&settings.data_dir)?;
+    let file = |place| match place {
+        Place::File(file) => Some(file),
+        _ => None,
+    };
+    Ok(places.into_iter().filter_map(file).collect())
+}
+
+/// Whether a chain is whole, and what to say of it.
+fn judge(
+    report: &ChainReport,
+    tenant: &str,
+    head: Option<&HeadStatement>,
+    keys: &[PublicKey],
+) -> (bool, String) {
+    let mut found = String::new();
+    if let Some(start) = &report.start {
+        let is_proof = |told: HeadStatement| {
+            told.removed
+                && told.tenant == tenant
+                && told.server == report.server
+                && told.head() == start.after
+        };
+        match head::read_line(&start.proof, keys) {
+            Ok(told) if is_proof(told.clone()) => {
+                found = format!("up to record {} removed on {}; ", start.after.seq, second(told.ts));
+            }
+            Ok(_) => return (false, "the proof of the removed records is for others".to_owned()),
+            Err(fault) => return (false, format!("records were removed without a proof: {fault}")),
+        }
+    }
+    let Some((seq, fault)) = report.fault else {
+        let end = match head {
+            Some(head) => format!("signed up to record {} on {}", head.seq, second(head.ts)),
+            None => "no signed head is known, so records may be missing at the end".to_owned(),
+        };
+        if report.erased > 0 {
+            found += &format!("of {} what is personal was erased; ", report.erased);
+        }
+        found += &format!(
+            "{} records, whole; the last has the hash {}; {end}",
+            report.records, report.head.sha256
+        );
+        return (true, found);
+    };
+    let what = match fault {
+        Fault::Missing => format!("record {seq} is missing"),
+        Fault::WrongLink => format!("record {seq} does not follow the one before it"),
+        Fault::Changed => format!("record {seq} is not what was written"),
+        Fault::Rewritten => format!("record {seq} has another hash than the one that was signed"),
+        Fault::CutOff => format!("the records up to {seq}, which was signed, are missing"),
+    };
+    found += &format!("{} records are whole, then {what}", report.records);
+    (false, found)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Signs the heads of this server's chains, and removes records that have become too old.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use registry_core::{
+    Caller, Origin,
+    clock::{Clock, SystemClock},
+    guard::audit::{AuditSink, chain::Head, log::AuditLog},
+    store::StoreError,
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    head::{self, HeadStatement},
+    key::SigningKey,
+    sending::{Destination, Place},
+};
+use crate::{
+    cli::settings::Settings,
+    recorded::{Change, recorded},
+};
+
+/// How often is looked for records that have become too old.
+const SWEEP: Duration = Duration::from_secs(3600);
+
+/// Signs, until it is stopped.
+pub(in crate::cli) struct HeadSigner {
+    log: Arc<dyn AuditLog>,
+    sink: Arc<dyn AuditSink>,
+    key: SigningKey,
+    destinations: Vec<Destination>,
+    server: String,
+    caller: Caller,
+    interval: Duration,
+    retention: Option<SignedDuration>,
+    /// What was signed last, by tenant.
+    signed: BTreeMap<String, Head>,
+}
+
+impl HeadSigner {
+    /// `None` where nothing is to be signed or removed.
+    ///
+    /// # Errors
+    /// When the key cannot be read or made, or the heads that were signed before are not this key's.
+    pub(in crate::cli) fn open(
+        settings: &Settings,
+        log: Arc<dyn AuditLog>,
+        sink: Arc<dyn AuditSink>,
+    ) -> Result<Option<Self>, String> {
+        let places = settings.audit.places(&settings.data_dir)?;
+        let retention = settings.audit.retention();
+        if places.is_empty() && retention.is_none() {
+            return Ok(None);
+        }
+        let key = SigningKey::open(&settings.audit.key_file(&settings.data_dir))?;
+        let server = settings.store.server.clone();
+        let mut signed = BTreeMap::new();
+        for place in &places {
+            let Place::File(file) = place else { continue };
+            let heads = head::read_file(file, &[key.public()]).unwrap_or_else(|cause| {
+                tracing::error!(cause, "audit_heads_not_readable");
+                Vec::new()
+            });
+            let own = heads.into_iter().filter(|head| head.server == server);
+            signed.extend(own.map(|head| (head.tenant.clone(), head.head())));
+        }
+        let destinations = places.into_iter().map(Destination::new).collect::<Result<_, _>>()?;
+        let (caller, interval) = (settings.caller(), settings.audit.interval());
+        Ok(Some(Self { log, sink, key, destinations, server, caller, interval, retention, signed }))
+    }
+
+    /// Signs at once, in each interval, and a last time when it is stopped.
+    pub(in crate::cli) async fn run(mut self, stop: CancellationToken) {
+        let mut ticks = tokio::time::interval(self.interval);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut sweeps = tokio::time::interval(SWEEP);
+        loop {
+            let done = tokio::select! {
+                _ = ticks.tick() => self.sign().await,
+                _ = sweeps.tick() => self.remove_old().await,
+                () = stop.cancelled() => break,
+            };
+            if let Err(cause) = done {
+                tracing::warn!(%cause, "audit_heads_not_signed");
+            }
+        }
+        if let Err(cause) = self.sign().await {
+            tracing::error!(%cause, "audit_heads_not_signed");
+        }
+    }
+
+    async fn sign(&mut self) -> Result<(), StoreError> {
+        let heads = self.log.heads().await?;
+        let gone = self.signed.keys().filter(|tenant| !heads.contains_key(*tenant));
+        gone.for_each(|tenant| tracing::error!(tenant, "audit_was_removed"));
+        for (tenant, head) in heads {
+            let last = self.signed.get(&tenant);
+            if last == Some(&head) {
+                continue;
+            }
+            // A signature would vouch for what was done to it.
+            if let Some(last) = last
+                && self.log.hash(&tenant, last.seq).await?.as_ref() != Some(&last.sha256)
+            {
+                tracing::error!(tenant, seq = last.seq, "audit_was_rewritten: see `toolrack audit verify`");
+                continue;
+            }
+            let line = self.statement(&tenant, &head, false).signed(&self.key);
+            self.destinations.iter_mut().for_each(|place| place.put(&tenant, &line));
+            self.signed.insert(tenant, head);
+        }
+        for place in &mut self.destinations {
+            place.deliver().await;
+        }
+        Ok(())
+    }
+
+    fn statement(&self, tenant: &str, head: &Head, removed: bool) -> HeadStatement {
+        HeadStatement {
+            tenant: tenant.to_owned(),
+            server: self.server.clone(),
+            seq: head.seq,
+            sha256: head.sha256.clone(),
+            ts: SystemClock.now(),
+            removed,
+        }
+    }
+
+    async fn remove_old(&mut self) -> Result<(), StoreError> {
+        let Some(retention) = self.retention else { return Ok(()) };
+        let before = SystemClock.now().checked_sub(retention).unwrap_or(Timestamp::MIN);
+        for tenant in self.log.heads().await?.into_keys() {
+            let Some(up_to) = self.log.last_before(&tenant, before).await? else { continue };
+            let proof = self.statement(&tenant, &up_to, true).signed(&self.key);
+            let change = Change {
+                command: "audit retention",
+                tenant: tenant.clone(),
+                arguments: json!({"server": self.server, "up_to": up_to.seq, "sha256": up_to.sha256}),
+            };
+            let remove = self.log.remove(&tenant, &up_to, &proof);
+            let removed = recorded(self.sink.as_ref(), &self.caller, Origin::Schedule, change, remove).await;
+            removed.map_err(StoreError::unavailable)??;
+            self.destinations.iter_mut().for_each(|place| place.put(&format!("{tenant}\nremoved"), &proof));
+        }
+        Ok(())
+    }
+}

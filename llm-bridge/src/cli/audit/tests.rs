@@ -1,0 +1,155 @@
+use std::{fs, process::ExitCode, sync::Arc};
+
+use registry_core::guard::audit::{
+    AuditRecord, AuditSink, Phase,
+    log::{AuditFilter, AuditLog, NotedHeads},
+};
+use tokio_util::sync::CancellationToken;
+use toolrack_stores::SqliteSettings;
+
+use super::{
+    head::{HeadStatement, noted, read_file, read_line},
+    key::{PublicKey, SigningKey},
+    sending::Place,
+    signer::HeadSigner,
+};
+use crate::cli::Settings;
+
+fn statement(seq: u64) -> HeadStatement {
+    HeadStatement {
+        tenant: "default".to_owned(),
+        server: "main".to_owned(),
+        seq,
+        sha256: format!("{seq:064x}"),
+        ts: "2026-11-24T12:00:00Z".parse().unwrap(),
+        removed: false,
+    }
+}
+
+#[test]
+fn a20_a_head_is_read_only_where_its_own_key_has_signed_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = SigningKey::open(&folder.path().join("key.pem")).unwrap();
+    let again = SigningKey::open(&folder.path().join("key.pem")).unwrap();
+    assert_eq!(key.public().to_string(), again.public().to_string());
+    let line = statement(7).signed(&key);
+    let keys = [PublicKey::parse(&key.public().to_string()).unwrap()];
+    assert_eq!(read_line(&line, &keys).unwrap(), statement(7));
+
+    let other = SigningKey::open(&folder.path().join("other.pem")).unwrap();
+    let changed = [
+        line.replace("\"seq\":7", "\"seq\":6"),
+        line.replace("main", "spare"),
+        line.replace("\"signature\"", "\"removed\":true,\"signature\""),
+        statement(7).signed(&other),
+        line.replace("{", "["),
+    ];
+    for changed in changed {
+        assert_ne!(changed, line);
+        read_line(&changed, &keys).unwrap_err();
+    }
+    let file = folder.path().join("heads.jsonl");
+    fs::write(&file, format!("{line}\n{}\n", statement(9).signed(&key))).unwrap();
+    let heads = read_file(&file, &keys).unwrap();
+    assert_eq!(noted(&heads, "default")["main"].keys().collect::<Vec<_>>(), [&7, &9]);
+    assert!(noted(&heads, "other").is_empty());
+    let fault = read_file(&file, &[other.public()]).unwrap_err();
+    assert!(fault.contains("heads.jsonl, line 1: it is not signed by this server's key"), "{fault}");
+}
+
+#[test]
+fn a20_a_file_that_is_no_key_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key.pem");
+    fs::write(&file, "hello").unwrap();
+    let fault = SigningKey::open(&file).err().unwrap();
+    assert!(fault.contains("key.pem: this is no Ed25519 key; make one with `openssl"), "{fault}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "hello");
+    // As OpenSSL writes one (RFC 8410, 10.3).
+    let pem = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
+    fs::write(&file, pem).unwrap();
+    let public = SigningKey::open(&file).unwrap().public();
+    // The public key of its section 10.1.
+    assert_eq!(public.to_string(), "Gb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=");
+    #[cfg(unix)]
+    {
+        let made = folder.path().join("made.pem");
+        SigningKey::open(&made).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(made).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn a20_places_of_heads_are_read() {
+    for text in ["file:heads.jsonl", "syslog", "syslog://logs.example:514", "https://logs.example/heads"] {
+        Place::parse(text).unwrap();
+    }
+    for text in ["", "file:", "heads.jsonl", "syslog://logs.example", "ftp://logs.example/", "https://"] {
+        let fault = Place::parse(text).unwrap_err();
+        assert!(fault.contains("is none of `file:PATH`"), "{text}: {fault}");
+    }
+    assert_eq!(Place::parse("https://logs.example/heads?key=secret").unwrap().to_string(), "logs.example");
+}
+
+#[tokio::test]
+async fn k25_records_that_are_too_old_are_removed_and_the_audit_proves_by_whom() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("data_dir = {:?}\n[audit]\nretention_days = 30\n", folder.path());
+    let settings = Settings::from_toml(&text, &[]).unwrap();
+    let store = Arc::new(SqliteSettings::new(folder.path().join("toolrack.db")).open().await.unwrap());
+    let record = |tool: &str, ts: jiff::Timestamp| AuditRecord {
+        phase: Phase::Outcome,
+        tool: tool.to_owned(),
+        tenant: "default".to_owned(),
+        success: Some(true),
+        ts,
+        ..AuditRecord::default()
+    };
+    let now = jiff::Timestamp::now();
+    for days in [90, 60, 31, 29, 0] {
+        let ts = now - jiff::SignedDuration::from_hours(24 * days);
+        store.record(record(&format!("days.{days}"), ts)).await.unwrap();
+    }
+    let stop = CancellationToken::new();
+    let signer = HeadSigner::open(&settings, store.clone(), store.clone()).unwrap().unwrap();
+    let signing = tokio::spawn(signer.run(stop.clone()));
+    let kept = async || {
+        let records = store.list(&AuditFilter::new("default")).await.unwrap();
+        let tool = |record: &str| serde_json::from_str::<serde_json::Value>(record).unwrap()["tool"].take();
+        records
+            .iter()
+            .map(|record| tool(record.record.get()).as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    while kept().await.len() != 4 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    stop.cancel();
+    signing.await.unwrap();
+    assert_eq!(kept().await, ["days.29", "days.0", "audit retention", "audit retention"]);
+
+    let verified = async || {
+        let arguments = <super::Arguments as clap::FromArgMatches>::from_arg_matches(
+            &<super::Arguments as clap::Args>::augment_args(clap::Command::new("audit"))
+                .get_matches_from(["audit", "verify"]),
+        );
+        super::run(arguments.unwrap(), store.as_ref(), &settings, "here").await.unwrap() == ExitCode::SUCCESS
+    };
+    assert!(verified().await);
+    let start = store.verify("default", &NotedHeads::new()).await.unwrap().remove(0).start.unwrap();
+    let key = SigningKey::open(&settings.audit.key_file(folder.path())).unwrap();
+    let proof = read_line(&start.proof, &[key.public()]).unwrap();
+    assert_eq!((proof.seq, proof.removed, proof.head()), (3, true, start.after.clone()));
+    // Whoever removes more and has no key has no proof.
+    let more = store.last_before("default", now).await.unwrap().unwrap();
+    store
+        .remove(
+            "default",
+            &more,
+            &statement(4).signed(&SigningKey::open(&folder.path().join("mine.pem")).unwrap()),
+        )
+        .await
+        .unwrap();
+    assert!(!verified().await);
+}

@@ -1,0 +1,126 @@
+//! Where what is in a backup comes from, and goes to.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use toolrack_documents::{POSTGRES_SCHEMA, POSTGRES_VERSION_TABLE};
+use toolrack_stores::backup::Layout;
+
+use crate::cli::{
+    settings::{Place, Settings},
+    store::Stores,
+};
+
+/// The names of the parts in an archive.
+pub(super) const STORE: &str = "store";
+pub(super) const DOCUMENTS: &str = "documents";
+/// The folder of the files of the data folder.
+pub(super) const DATA: &str = "data";
+/// The signing key, if it is in the backup.
+pub(super) const KEY: &str = "audit-key.pem";
+
+/// What names of our own in the data folder begin with: neither is ever in a backup.
+pub(super) const ASIDE: &str = "before-restore-";
+pub(super) const STAGING: &str = ".restoring-";
+
+/// Where the data is that a configuration names.
+pub(super) struct Places<'s> {
+    pub(super) data: PathBuf,
+    pub(super) store: Place<'s>,
+    pub(super) documents: Place<'s>,
+    pub(super) key: PathBuf,
+}
+
+impl<'s> Places<'s> {
+    pub(super) fn of(settings: &'s Settings) -> Result<Self, String> {
+        let absolute =
+            |path: &Path| std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()));
+        let absolute_place = |place| match place {
+            Place::File(file) => absolute(&file).map(Place::File),
+            other => Ok(other),
+        };
+        Ok(Self {
+            data: absolute(&settings.data_dir)?,
+            store: absolute_place(Stores::place_of(settings)?)?,
+            documents: absolute_place(settings.document_place())?,
+            key: absolute(&settings.audit.key_file(&settings.data_dir))?,
+        })
+    }
+
+    /// The database of a part.
+    pub(super) fn database(&self, part: &str) -> &Place<'s> {
+        if part == STORE { &self.store } else { &self.documents }
+    }
+
+    /// The URL of PostgreSQL and its tables, if anything is kept there.
+    pub(super) fn postgres(&self) -> Option<(&'s str, Vec<Layout>)> {
+        let documents =
+            Layout { name: DOCUMENTS, version_table: POSTGRES_VERSION_TABLE, steps: &POSTGRES_SCHEMA };
+        let parts = [(&self.store, Layout::STORE), (&self.documents, documents)];
+        let of_postgres = |(place, layout): (&Place<'s>, Layout)| match place {
+            Place::Postgres(url) => Some((*url, layout)),
+            Place::File(_) => None,
+        };
+        let found: Vec<_> = parts.into_iter().filter_map(of_postgres).collect();
+        let url = found.first()?.0;
+        Some((url, found.into_iter().map(|(_, layout)| layout).collect()))
+    }
+
+    /// The SQLite files that are there, each with its name in an archive: of documents, those of other tenants too.
+    pub(super) fn sqlite(&self) -> std::io::Result<Vec<(PathBuf, String)>> {
+        let mut files = Vec::new();
+        for (part, place) in [(STORE, &self.store), (DOCUMENTS, &self.documents)] {
+            let Place::File(file) = place else { continue };
+            if file.exists() {
+                files.push((file.clone(), format!("{part}.db")));
+            }
+            if part == DOCUMENTS {
+                for (tenant, name) in entries(&tenants_of(file))? {
+                    if tenant.extension() == file.extension() {
+                        files.push((tenant, format!("{part}.tenants/{}", name.to_string_lossy())));
+                    }
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// Whether a path in the data folder is not one of its plain files: a database, which is copied by itself, what belongs to one, the
+    /// key, or ours.
+    pub(super) fn is_apart(&self, path: &Path, name: &str) -> bool {
+        let of_database = [&self.store, &self.documents].into_iter().any(|place| match place {
+            Place::File(file) => {
+                let beside = |suffix: &str| {
+                    let mut name = file.as_os_str().to_owned();
+                    name.push(suffix);
+                    path == Path::new(&name)
+                };
+                ["", "-wal", "-shm", "-journal"].into_iter().any(beside)
+            }
+            Place::Postgres(_) => false,
+        });
+        let of_tenants = matches!(&self.documents, Place::File(file) if path == tenants_of(file));
+        of_database || of_tenants || path == self.key || name.starts_with(ASIDE) || name.starts_with(STAGING)
+    }
+}
+
+/// The folder with the documents of the other tenants, beside the file of the default one.
+pub(super) fn tenants_of(file: &Path) -> PathBuf {
+    file.with_extension("tenants")
+}
+
+/// What is in a folder, by name; nothing where there is no folder.
+pub(super) fn entries(folder: &Path) -> std::io::Result<Vec<(PathBuf, OsString)>> {
+    let read = match std::fs::read_dir(folder) {
+        Ok(read) => read,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let entry =
+        |entry: std::io::Result<std::fs::DirEntry>| entry.map(|entry| (entry.path(), entry.file_name()));
+    let mut found = read.map(entry).collect::<Result<Vec<_>, _>>()?;
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,192 @@
+//! Makes a backup, while servers may run.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use registry_core::clock::{Clock, SystemClock};
+use serde_json::json;
+use tempfile::TempDir;
+use toolrack_stores::backup::{copy_sqlite, dump_tables, is_sqlite};
+
+use super::{
+    BackupArguments,
+    archive::{FORMAT, Manifest, Writer},
+    place::{DATA, KEY, Places, entries},
+};
+use crate::{
+    cli::{
+        audit, made_by_operator,
+        out::{count, tell},
+        settings::Settings,
+        store::Stores,
+    },
+    recorded::Change,
+};
+
+/// Folders of the data folder are not deeper than this.
+const MAX_DEPTH: usize = 64;
+
+pub(in crate::cli) async fn write(
+    arguments: &BackupArguments,
+    settings: &Settings,
+) -> Result<ExitCode, String> {
+    let to = std::path::absolute(&arguments.file).map_err(|error| error.to_string())?;
+    if to.exists() {
+        return Err(format!("there is already {}; choose another name", to.display()));
+    }
+    if !Stores::are_there(settings) {
+        return Err(format!("nothing is stored yet in {}", Stores::place(settings)?));
+    }
+    let stores = Stores::open(settings).await?;
+    let change = Change {
+        command: "toolrack backup",
+        tenant: registry_core::DEFAULT_TENANT.to_owned(),
+        arguments: json!({"file": to, "with_key": arguments.with_key}),
+    };
+    made_by_operator(&stores, Some(change), make(&to, arguments.with_key, settings)).await
+}
+
+async fn make(to: &Path, with_key: bool, settings: &Settings) -> Result<ExitCode, String> {
+    let places = Places::of(settings)?;
+    let folder = to.parent().unwrap_or(Path::new("/"));
+    let cannot = |error: io::Error| format!("cannot write {}: {error}", to.display());
+    let copies = tempfile::Builder::new().prefix(".backup-").tempdir_in(folder).map_err(cannot)?;
+    let mut writer = Writer::new(copies.path()).map_err(cannot)?;
+
+    // First the plain files: of signed heads none is later than the records that are copied after them.
+    let plain = files_of(&places, to, copies.path())?;
+    let public_key = audit::public_key_of(settings)?;
+    let mut databases = places.sqlite().map_err(|error| error.to_string())?;
+    let (mut passed_over, mut others) = (plain.passed_over, 0);
+    for (file, path) in plain.files {
+        if is_sqlite(&file) {
+            databases.push((file, path));
+            continue;
+        }
+        match writer.add(&path, &file) {
+            Ok(()) => others += 1,
+            // A file that a tool has deleted meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => passed_over += 1,
+            Err(error) => return Err(format!("{}: {error}", file.display())),
+        }
+    }
+    for (number, (file, path)) in databases.iter().enumerate() {
+        let copy = copies.path().join(number.to_string());
+        copy_sqlite(file, &copy).await?;
+        add_and_remove(&mut writer, path, &copy).map_err(cannot)?;
+    }
+    let mut tables = BTreeMap::new();
+    if let Some((url, layouts)) = places.postgres() {
+        let mut texts = Texts { folder: &copies, open: BTreeMap::new() };
+        let mut write = |part: &'static str, table: &str, row: &str| texts.write(part, table, row);
+        let versions = dump_tables(url, &layouts, &mut write).await?;
+        tables.extend(versions.into_iter().map(|(part, version)| (part.to_owned(), version)));
+        for (part, mut text) in texts.open {
+            text.flush().map_err(cannot)?;
+            add_and_remove(&mut writer, &text_of(part), &copies.path().join(part)).map_err(cannot)?;
+        }
+    }
+    if with_key && places.key.exists() {
+        writer.add(KEY, &places.key).map_err(|error| format!("{}: {error}", places.key.display()))?;
+    }
+    let server = settings.store.server.clone();
+    let manifest = |files| Manifest {
+        format: FORMAT,
+        toolrack: env!("CARGO_PKG_VERSION").to_owned(),
+        made_at: SystemClock.now(),
+        server,
+        public_key,
+        tables,
+        files,
+    };
+    writer.finish(to, manifest).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => format!("there is already {}; choose another name", to.display()),
+        _ => cannot(error),
+    })?;
+    let stored = databases.len() + usize::from(places.postgres().is_some());
+    tell(format_args!(
+        "{} has {} and {} of {}",
+        to.display(),
+        count(stored, "database"),
+        count(others, "other file"),
+        places.data.display()
+    ));
+    if passed_over > 0 {
+        tell(format_args!(
+            "passed over: {} that are links, or were deleted meanwhile",
+            count(passed_over, "file")
+        ));
+    }
+    if !with_key && places.key.exists() {
+        tell("the key that signs the audit is not in it; see --with-key");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The name of the text with the rows of a part.
+pub(super) fn text_of(part: &str) -> String {
+    format!("{part}.jsonl")
+}
+
+fn add_and_remove(writer: &mut Writer, path: &str, copy: &Path) -> io::Result<()> {
+    writer.add(path, copy)?;
+    std::fs::remove_file(copy)
+}
+
+/// The texts with the rows of the parts, a file each.
+struct Texts<'t> {
+    folder: &'t TempDir,
+    open: BTreeMap<&'static str, BufWriter<File>>,
+}
+
+impl Texts<'_> {
+    fn write(&mut self, part: &'static str, table: &str, row: &str) -> io::Result<()> {
+        if !self.open.contains_key(part) {
+            self.open.insert(part, BufWriter::new(File::create_new(self.folder.path().join(part))?));
+        }
+        let Some(text) = self.open.get_mut(part) else { return Ok(()) };
+        writeln!(text, "[\"{table}\",{row}]")
+    }
+}
+
+/// The files of the data folder, and how many were passed over.
+struct PlainFiles {
+    /// Each with its path in the archive.
+    files: Vec<(PathBuf, String)>,
+    passed_over: usize,
+}
+
+fn files_of(places: &Places<'_>, to: &Path, copies: &Path) -> Result<PlainFiles, String> {
+    let mut found = PlainFiles { files: Vec::new(), passed_over: 0 };
+    let mut folders = vec![(places.data.clone(), DATA.to_owned(), 0)];
+    while let Some((folder, path, depth)) = folders.pop() {
+        let named = |error: io::Error| format!("{}: {error}", folder.display());
+        for (entry, name) in entries(&folder).map_err(named)? {
+            let Some(name) = name.to_str() else {
+                return Err(format!("{}: its name is not UTF-8; rename it", entry.display()));
+            };
+            if places.is_apart(&entry, name) || entry == to || entry == copies {
+                continue;
+            }
+            // Beside a database that belongs to a tool.
+            let of_database =
+                ["-wal", "-shm", "-journal"].into_iter().filter_map(|end| name.strip_suffix(end));
+            if of_database.into_iter().any(|name| is_sqlite(&folder.join(name))) {
+                continue;
+            }
+            let kind = std::fs::symlink_metadata(&entry).map_err(named)?.file_type();
+            let path = format!("{path}/{name}");
+            match () {
+                () if kind.is_dir() && depth < MAX_DEPTH => folders.push((entry, path, depth + 1)),
+                () if kind.is_file() => found.files.push((entry, path)),
+                () => found.passed_over += 1,
+            }
+        }
+    }
+    Ok(found)
+}

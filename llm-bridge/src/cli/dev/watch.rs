@@ -1,0 +1,211 @@
+//! Which files have been saved. The files are looked at again and again, which takes a few milliseconds each time: it works on every
+//! file system and with every editor, and leaves out `target`, which notifications of whole folders would drown in.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+/// How often the files are looked at.
+const POLL: Duration = Duration::from_millis(100);
+/// How long they have to stay the same: an editor may write several, or one in steps.
+const SETTLES: Duration = Duration::from_millis(30);
+/// So often at most it is waited for that.
+const MAX_SETTLING: usize = 20;
+/// The most files that are looked at.
+const MAX_FILES: usize = 50_000;
+
+/// What a file is known by: the time of its last change, and its length.
+type Version = (SystemTime, u64);
+type Files = BTreeMap<PathBuf, Version>;
+
+/// The files whose change matters.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Watched {
+    /// Folders whose sources matter, with those in folders in them.
+    pub(super) folders: BTreeSet<PathBuf>,
+    /// Single files, which need not exist.
+    pub(super) files: BTreeSet<PathBuf>,
+    /// Files that are read at the start and need no build.
+    pub(super) settings: BTreeSet<PathBuf>,
+    /// Folders that are left out.
+    pub(super) left_out: BTreeSet<PathBuf>,
+}
+
+/// Notices saved files.
+#[derive(Debug, Default)]
+pub(super) struct Watcher {
+    watched: Watched,
+    seen: Files,
+}
+
+/// Files that were saved or removed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Changes {
+    pub(super) files: Vec<PathBuf>,
+    /// Whether a build is needed.
+    pub(super) of_sources: bool,
+    /// When the last was saved.
+    pub(super) at: SystemTime,
+}
+
+impl Watcher {
+    /// Watches these files. Those that are new here count as changed if they were saved later than `since`.
+    pub(super) fn watch(&mut self, watched: Watched, since: SystemTime) {
+        let is_elsewhere = self.watched.folders != watched.folders;
+        self.watched = watched;
+        let now = self.watched.versions();
+        if is_elsewhere {
+            // What is not watched any more was not removed.
+            self.seen.retain(|file, _| now.contains_key(file));
+        }
+        for (file, version) in now {
+            if version.0 <= since {
+                self.seen.entry(file).or_insert(version);
+            }
+        }
+    }
+
+    /// Waits for changes since the last ones.
+    pub(super) async fn changes(&mut self) -> Changes {
+        loop {
+            let mut now = self.look().await;
+            if now != self.seen {
+                for _ in 0..MAX_SETTLING {
+                    tokio::time::sleep(SETTLES).await;
+                    let later = self.look().await;
+                    if std::mem::replace(&mut now, later) == now {
+                        break;
+                    }
+                }
+                let changes = self.compare(&now);
+                self.seen = now;
+                // A file that was written and taken back is none.
+                if !changes.files.is_empty() {
+                    return changes;
+                }
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn look(&self) -> Files {
+        let watched = self.watched.clone();
+        tokio::task::spawn_blocking(move || watched.versions()).await.unwrap_or_default()
+    }
+
+    fn compare(&self, now: &Files) -> Changes {
+        let saved = now.iter().filter(|(file, version)| self.seen.get(*file) != Some(*version));
+        let at = saved.clone().map(|(_, version)| version.0).max();
+        let removed = self.seen.keys().filter(|file| !now.contains_key(*file));
+        let files: Vec<PathBuf> = saved.map(|(file, _)| file).chain(removed).cloned().collect();
+        let of_sources = files.iter().any(|file| !self.watched.settings.contains(file));
+        Changes { files, of_sources, at: at.unwrap_or_else(SystemTime::now) }
+    }
+}
+
+impl Watched {
+    fn versions(&self) -> Files {
+        let mut found = Files::new();
+        self.folders.iter().for_each(|folder| self.look_into(folder, &mut found));
+        for file in self.files.iter().chain(&self.settings) {
+            note(file.clone(), &mut found);
+        }
+        found
+    }
+
+    fn look_into(&self, folder: &Path, found: &mut Files) {
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if name.as_encoded_bytes().starts_with(b".") || found.len() >= MAX_FILES {
+                continue;
+            }
+            let path = entry.path();
+            // A link may lead in circles; its file counts, its folder does not.
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && (self.left_out.contains(&path) || is_built(&name)) => {}
+                Ok(kind) if kind.is_dir() => self.look_into(&path, found),
+                Ok(_) if is_source(&path) => note(path, found),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether a folder of that name has what tools have made.
+fn is_built(name: &OsStr) -> bool {
+    name == "target" || name == "node_modules"
+}
+
+/// Other files count where Cargo says that the program is built from them.
+fn is_source(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "rs")
+        || file.file_name().is_some_and(|name| name == "Cargo.toml")
+}
+
+fn note(file: PathBuf, found: &mut Files) {
+    if let Ok(about) = fs::metadata(&file)
+        && about.is_file()
+    {
+        let saved = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        found.insert(file, (saved, about.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(changes: &Changes, root: &Path) -> Vec<String> {
+        let name = |file: &PathBuf| file.strip_prefix(root).unwrap().display().to_string();
+        changes.files.iter().map(name).collect()
+    }
+
+    #[tokio::test]
+    async fn b18_files_count_however_they_are_saved_and_what_is_built_does_not() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        for folder in ["tools/module", "target/debug", "data", ".git"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        for file in ["tools/a.rs", "tools/module/b.rs", "prompt.md", "toolrack.toml"] {
+            fs::write(at(file), "1").unwrap();
+        }
+        let watched = Watched {
+            folders: [root.clone()].into(),
+            files: [at("prompt.md")].into(),
+            settings: [at("toolrack.toml"), at("more.toml")].into(),
+            left_out: [at("data")].into(),
+        };
+        let mut watcher = Watcher::default();
+        watcher.watch(watched, SystemTime::now());
+
+        let noise =
+            ["target/debug/c.rs", "data/d.rs", ".git/e.rs", "tools/.f.rs.swp", "notes.md", "tools/g.rs~"];
+        noise.iter().for_each(|file| fs::write(at(file), "1").unwrap());
+        let quiet = tokio::time::timeout(3 * POLL, watcher.changes()).await;
+        assert!(quiet.is_err(), "{quiet:?}");
+
+        // Written beside and renamed over; in a new folder; removed; not a Rust file.
+        fs::write(at("tools/a.tmp"), "22").unwrap();
+        fs::rename(at("tools/a.tmp"), at("tools/a.rs")).unwrap();
+        let changes = watcher.changes().await;
+        assert_eq!((names(&changes, &root), changes.of_sources), (vec!["tools/a.rs".to_owned()], true));
+        fs::create_dir(at("tools/new")).unwrap();
+        fs::write(at("tools/new/h.rs"), "1").unwrap();
+        fs::remove_file(at("tools/module/b.rs")).unwrap();
+        fs::write(at("prompt.md"), "22").unwrap();
+        let changes = watcher.changes().await;
+        assert_eq!(names(&changes, &root), ["prompt.md", "tools/new/h.rs", "tools/module/b.rs"]);
+
+        // Settings need no build, also where the file is new.
+        fs::write(at("more.toml"), "1").unwrap();
+        let changes = watcher.changes().await;
+        assert_eq!((names(&changes, &root), changes.of_sources), (vec!["more.toml".to_owned()], false));
+    }
+}

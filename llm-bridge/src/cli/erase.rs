@@ -1,0 +1,47 @@
+//! `toolrack user erase`: all that is kept of a person.
+
+use super::{Settings, audit, out::count, out::tell, store::Stores};
+use crate::server::uploads_of;
+
+/// Erases a user, and says what that was. False if there was nothing.
+///
+/// # Errors
+/// When a store fails. What was erased by then stays erased, and another call goes on.
+pub(super) async fn user(
+    settings: &Settings,
+    stores: &Stores,
+    tenant: &str,
+    user: &str,
+) -> Result<bool, String> {
+    // First, so that running servers take no more calls of the user.
+    let erased = stores.sql.erase_user(tenant, user).await?;
+    let documents = settings.documents()?.for_tenant(tenant);
+    documents.refresh().await;
+    let uploaded = match documents.are_there() {
+        true => documents.remove(&uploads_of(user)).await.map_err(|error| error.message().to_owned())?.len(),
+        false => 0,
+    };
+    let records = audit::erase(settings, &stores.sql, tenant, user).await?;
+    if erased.is_nothing() && uploaded == 0 && records == 0 {
+        return Ok(false);
+    }
+    if !erased.was_known {
+        tell(format_args!("{user} is no stored user"));
+    }
+    let parts = [
+        count(erased.keys, "key"),
+        count(erased.responses, "response"),
+        count(erased.transcripts, "transcript"),
+        count(erased.files, "file"),
+        count(uploaded, "document"),
+        format!("{} that tools kept", count(erased.values, "value")),
+        count(erased.jobs, "scheduled call"),
+        count(erased.approvals, "approval"),
+    ];
+    tell(format_args!("erased of {user}: {}", parts.join(", ")));
+    tell(format_args!(
+        "in the audit, {} of {user} kept only that and how the call was made; `toolrack audit verify` takes them as whole",
+        count(records, "record")
+    ));
+    Ok(true)
+}

@@ -1,0 +1,383 @@
+//! A message of a chat: as it is kept, and as it is given to the page.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use jiff::Timestamp;
+use registry_core::store::ChatMessage;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolrack_apis::{Call, Content, Media, MediaKind, MediaSource, Message, Role, ToolResult, names::legal};
+
+use crate::{server::api_error::ApiError, turn::write_within};
+
+/// How much of a message is found by its words, in bytes.
+const SEARCHED: usize = 64 << 10;
+/// What a turn has said and found is kept for the model up to this size, in bytes; beyond it the model gets what the person sees.
+const MAX_SAID: u64 = 16 << 20;
+
+/// Who a message is by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ChatRole")]
+pub(super) enum By {
+    User,
+    Assistant,
+}
+
+/// How far a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ChatMessageStatus")]
+pub(super) enum Status {
+    /// Its turn runs.
+    Running,
+    /// It is whole.
+    Done,
+    /// The user has stopped it.
+    Stopped,
+    /// The server has ended in the middle.
+    CutOff,
+    /// The turn has failed.
+    Failed,
+}
+
+/// A message as the page draws it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ChatMessage")]
+pub(super) struct Shown {
+    pub(super) id: String,
+    /// The message that it follows.
+    pub(super) parent: Option<String>,
+    pub(super) role: By,
+    /// When it was made (UTC).
+    pub(super) created_at: Timestamp,
+    pub(super) status: Status,
+    /// The model that has answered.
+    pub(super) model: Option<String>,
+    /// In the order in which they came.
+    pub(super) parts: Vec<Part>,
+    /// Why the model stopped.
+    pub(super) finish_reason: Option<String>,
+    pub(super) usage: Option<Tokens>,
+    /// How long the turn took, in milliseconds.
+    pub(super) duration_ms: Option<u64>,
+    pub(super) error: Option<Fault>,
+}
+
+/// The tokens of a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ChatUsage")]
+pub(super) struct Tokens {
+    pub(super) prompt_tokens: u64,
+    pub(super) completion_tokens: u64,
+    pub(super) total_tokens: u64,
+}
+
+/// Why a turn has failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ChatFault")]
+pub(super) struct Fault {
+    pub(super) message: String,
+    pub(super) r#type: String,
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(rename = "ChatPart")]
+pub(super) enum Part {
+    Text {
+        text: String,
+    },
+    /// What the model thought.
+    Reasoning {
+        text: String,
+        /// For how many milliseconds.
+        ms: Option<u64>,
+    },
+    /// A call of a tool of the server.
+    Call(Box<CallPart>),
+    /// Something that the user should know.
+    Notice {
+        text: String,
+    },
+    Image(FilePart),
+    Audio(FilePart),
+    Video(FilePart),
+    File(FilePart),
+}
+
+/// A picture or file of a user's message.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ChatFilePart")]
+pub(super) struct FilePart {
+    name: Option<String>,
+    media_type: Option<String>,
+    /// In bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<usize>,
+    /// Where it is on this server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    /// Where it is elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ChatCallState")]
+pub(super) enum CallState {
+    #[default]
+    Running,
+    Ok,
+    Failed,
+    Cancelled,
+}
+
+/// A call of a tool of the server, with the fields of its events in the stream.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "ChatCallPart")]
+pub(super) struct CallPart {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) dialect: String,
+    pub(super) state: CallState,
+    pub(super) arguments: Value,
+    pub(super) message: Option<String>,
+    pub(super) progress: Option<f64>,
+    pub(super) approval: Option<String>,
+    pub(super) reason: Option<String>,
+    pub(super) question: Option<Value>,
+    /// Until when the approval or the question can be answered (UTC).
+    pub(super) answer_by: Option<Timestamp>,
+    pub(super) result: Option<Value>,
+    pub(super) error: Option<String>,
+    /// What the tool said to the user when it was done.
+    pub(super) said: Option<String>,
+    pub(super) side_effects: Vec<String>,
+    pub(super) duration_ms: Option<u64>,
+    pub(super) retry_at: Option<String>,
+    /// The parts of its result for the user.
+    pub(super) parts: Vec<Value>,
+}
+
+impl CallPart {
+    /// It waits for nobody any more.
+    pub(super) fn settle(&mut self) {
+        (self.progress, self.approval, self.question, self.answer_by) = (None, None, None, None);
+    }
+}
+
+impl Shown {
+    /// Its texts, without reasoning and calls.
+    pub(super) fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.trim()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// Ends a message whose turn does not run any more.
+    pub(super) fn end(&mut self, status: Status) {
+        self.status = status;
+        for part in &mut self.parts {
+            if let Part::Call(call) = part
+                && call.state == CallState::Running
+            {
+                call.settle();
+                call.state = CallState::Cancelled;
+            }
+        }
+    }
+}
+
+/// A message as it is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub(super) shown: Shown,
+    /// What the model gets of it: the user's message, or what the turn has added to the conversation. Empty of a turn that did not end by itself.
+    #[serde(default)]
+    pub(super) said: Vec<Message>,
+    /// The deferred tools that the conversation has found by then.
+    #[serde(default)]
+    pub(super) found: Vec<String>,
+}
+
+/// The same without what the page does not need.
+#[derive(Deserialize)]
+struct OnlyShown {
+    shown: Shown,
+}
+
+fn unreadable(error: &serde_json::Error) -> ApiError {
+    tracing::error!(%error, "a message of a chat cannot be read");
+    ApiError::internal("a message of the chat cannot be read; see the server's log")
+}
+
+impl Shown {
+    /// Reads the message of a store.
+    pub(super) fn of(message: &ChatMessage) -> Result<Self, ApiError> {
+        serde_json::from_str(&message.document)
+            .map(|kept: OnlyShown| kept.shown)
+            .map_err(|error| unreadable(&error))
+    }
+}
+
+impl Kept {
+    /// A user's message.
+    pub(super) fn of_user(
+        (chat, id): (&str, String),
+        parent: Option<String>,
+        created_at: Timestamp,
+        said: Message,
+    ) -> Self {
+        let path = |at| format!("api/chats/{chat}/messages/{id}/files/{at}");
+        let parts = said.parts.iter().enumerate().filter_map(|(at, part)| match &part.content {
+            Content::Text(text) => Some(Part::Text { text: text.clone() }),
+            Content::Media(media) => Some(file_part(media, path(at))),
+            _ => None,
+        });
+        let parts = parts.collect();
+        let shown = Shown { parts, status: Status::Done, ..Shown::begun(id, parent, By::User, created_at) };
+        Self { shown, said: vec![said], found: Vec::new() }
+    }
+
+    /// Reads the message of a store.
+    pub(super) fn of(message: &ChatMessage) -> Result<Self, ApiError> {
+        serde_json::from_str(&message.document).map_err(|error| unreadable(&error))
+    }
+
+    /// The message for the store. What the model gets of it is left out where it is too large.
+    pub(super) fn stored(&self) -> Result<ChatMessage, serde_json::Error> {
+        #[derive(Serialize)]
+        struct Written<'k> {
+            shown: &'k Shown,
+            said: &'k [Message],
+            found: &'k [String],
+        }
+        let Self { shown, said, found } = self;
+        let write = |said: &[Message]| serde_json::to_string(&Written { shown, said, found });
+        let document = match shown.role {
+            By::User => write(said)?,
+            By::Assistant => {
+                let own = u64::try_from(write(&[])?.len()).unwrap_or(u64::MAX);
+                let document = write_within(own.saturating_add(MAX_SAID), said, write)?;
+                let is_small =
+                    u64::try_from(document.len()).is_ok_and(|bytes| bytes <= own.saturating_add(MAX_SAID));
+                if is_small { document } else { write(&[])? }
+            }
+        };
+        let mut text = shown.text();
+        text.truncate(text.floor_char_boundary(SEARCHED));
+        Ok(ChatMessage {
+            id: shown.id.clone(),
+            parent: shown.parent.clone(),
+            created_at: shown.created_at,
+            text,
+            document: document.into(),
+        })
+    }
+
+    /// What the model gets of the message.
+    pub(super) fn for_model(self) -> Vec<Message> {
+        match (self.said.is_empty(), self.shown.role) {
+            (true, By::Assistant) => as_seen(&self.shown.parts),
+            _ => self.said,
+        }
+    }
+}
+
+impl Shown {
+    /// A message that begins.
+    pub(super) fn begun(id: String, parent: Option<String>, role: By, created_at: Timestamp) -> Self {
+        Self {
+            id,
+            parent,
+            role,
+            created_at,
+            status: Status::Running,
+            model: None,
+            parts: Vec::new(),
+            finish_reason: None,
+            usage: None,
+            duration_ms: None,
+            error: None,
+        }
+    }
+}
+
+/// What the model gets of an answer that broke off: its text, and the calls that were finished with their results.
+pub(super) fn as_seen(parts: &[Part]) -> Vec<Message> {
+    let (mut messages, mut saying) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::Text { text } if !text.trim().is_empty() => {
+                saying.push(Content::Text(text.trim_end().to_owned()).into())
+            }
+            Part::Call(call) if matches!(call.state, CallState::Ok | CallState::Failed) => {
+                let name = legal(&call.name);
+                saying.push(Content::Call(Call::new(&*call.id, &*name, call.arguments.to_string())).into());
+                messages.push(Message::new(Role::Assistant, std::mem::take(&mut saying)));
+                let text = match (&call.result, &call.error) {
+                    (Some(Value::String(text)), _) => text.clone(),
+                    (Some(result), _) => result.to_string(),
+                    (None, error) => error.clone().unwrap_or_default(),
+                };
+                let parts = if text.is_empty() { Vec::new() } else { vec![Content::Text(text).into()] };
+                let is_error = call.state == CallState::Failed;
+                messages.push(Message::result(ToolResult {
+                    call_id: call.id.clone(),
+                    name: Some(name),
+                    parts,
+                    is_error,
+                }));
+            }
+            _ => {}
+        }
+    }
+    if !saying.is_empty() {
+        messages.push(Message::new(Role::Assistant, saying));
+    }
+    messages
+}
+
+fn file_part(media: &Media, path: String) -> Part {
+    let Media { kind, source, media_type: _, name, detail: _ } = media;
+    let mut file = FilePart {
+        name: name.clone(),
+        media_type: media.known_type().map(str::to_owned),
+        ..FilePart::default()
+    };
+    match source {
+        MediaSource::Data(data) => {
+            let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
+            file.size = Some((data.len() / 4 * 3).saturating_sub(padding));
+            file.path = Some(path);
+        }
+        MediaSource::Text(text) => (file.size, file.path) = (Some(text.len()), Some(path)),
+        MediaSource::Url(url) => file.url = Some(url.clone()),
+        MediaSource::Id(_) => {}
+    }
+    match kind {
+        MediaKind::Image => Part::Image(file),
+        MediaKind::Audio => Part::Audio(file),
+        MediaKind::Video => Part::Video(file),
+        MediaKind::File => Part::File(file),
+    }
+}
+
+/// A file of a user's message: its name, its media type and its bytes.
+pub(super) fn file(kept: &Kept, at: usize) -> Option<(String, String, Vec<u8>)> {
+    let Content::Media(media) = &kept.said.first()?.parts.get(at)?.content else { return None };
+    let bytes = match &media.source {
+        MediaSource::Data(data) => BASE64_STANDARD.decode(data).ok()?,
+        MediaSource::Text(text) => text.clone().into_bytes(),
+        MediaSource::Url(_) | MediaSource::Id(_) => return None,
+    };
+    let media_type = media.known_type().unwrap_or("application/octet-stream").to_owned();
+    Some((media.name.clone().unwrap_or_else(|| "file".to_owned()), media_type, bytes))
+}

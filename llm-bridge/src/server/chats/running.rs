@@ -1,0 +1,349 @@
+//! Turns of chats that run on this server: each in a task of its own, which keeps the answer as it grows, and whose events anybody of its
+//! user may read from any place.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use axum::body::Bytes;
+use registry_core::store::ChatKey;
+use serde::Serialize;
+use tokio::{sync::watch, time::timeout};
+use tokio_util::sync::CancellationToken;
+use toolrack_apis::{Encode, Failure, FailureKind, Message, TurnEvent};
+
+use super::{
+    keeper::Keeper,
+    message::{Kept, Shown, Status, as_seen},
+    record::Record,
+};
+use crate::turn::Turn;
+
+/// How often the answer is kept at most, while it grows.
+const KEPT_EVERY: Duration = Duration::from_secs(1);
+/// How often a turn says that it runs, and asks whether it has to stop.
+const HELD_EVERY: Duration = Duration::from_secs(2);
+/// How much of its events is kept for those who come late, in bytes.
+const MAX_LOG: usize = 1 << 20;
+/// How long the events of a turn that has ended can be read.
+const READABLE: Duration = Duration::from_secs(30);
+/// How long the tools of a turn that was stopped may take to say so.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// A chat with its owner.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::server) struct ChatId {
+    pub(super) tenant: String,
+    pub(super) user: String,
+    pub(super) id: String,
+}
+
+impl ChatId {
+    pub(super) fn key(&self) -> ChatKey<'_> {
+        ChatKey { tenant: &self.tenant, user: &self.user, id: &self.id }
+    }
+}
+
+/// The answer that a turn writes, by the name under which the turn has claimed its chat.
+pub(super) fn answer_of(claim: &str) -> &str {
+    claim.split_once(':').map_or(claim, |(answer, _)| answer)
+}
+
+/// The turns that run on this server or have ended a moment ago.
+#[derive(Debug, Clone, Default)]
+pub(in crate::server) struct Turns(Arc<Mutex<HashMap<ChatId, Arc<Live>>>>);
+
+impl Turns {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ChatId, Arc<Live>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The turn of a chat, also one that has ended a moment ago.
+    pub(super) fn of(&self, chat: &ChatId) -> Option<Arc<Live>> {
+        self.lock().get(chat).map(Arc::clone)
+    }
+
+    pub(super) fn add(&self, chat: ChatId, live: Arc<Live>) {
+        self.lock().insert(chat, live);
+    }
+
+    fn remove(&self, chat: &ChatId, live: &Arc<Live>) {
+        let mut all = self.lock();
+        if all.get(chat).is_some_and(|known| Arc::ptr_eq(known, live)) {
+            all.remove(chat);
+        }
+    }
+}
+
+/// A turn on this server.
+pub(in crate::server) struct Live {
+    state: Mutex<State>,
+    /// The number of its events so far.
+    position: watch::Sender<u64>,
+    /// Cancelled by the user.
+    stop: CancellationToken,
+    /// Cancelled once it has ended and is kept.
+    ended: CancellationToken,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live").finish_non_exhaustive()
+    }
+}
+
+struct State {
+    record: Record,
+    /// The last events, each a frame of the stream without its position.
+    log: VecDeque<Bytes>,
+    logged: usize,
+    /// The position of the last of them.
+    position: u64,
+    is_over: bool,
+}
+
+/// Something of a stream to be sent.
+pub(super) struct Piece {
+    pub(super) bytes: Vec<u8>,
+    pub(super) position: u64,
+    pub(super) is_last: bool,
+}
+
+/// A frame of a stream: its position, if it has one, its name and its data.
+pub(super) fn frame(position: Option<u64>, event: &str, data: &impl Serialize) -> Vec<u8> {
+    let position = position.map(|position| format!("id: {position}\n")).unwrap_or_default();
+    let mut bytes = format!("{position}event: {event}\ndata: ").into_bytes();
+    if let Ok(json) = serde_json::to_vec(data) {
+        bytes.extend(json);
+    }
+    bytes.extend_from_slice(b"\n\n");
+    bytes
+}
+
+impl Live {
+    /// A turn that begins, or goes on with an answer.
+    pub(super) fn new(shown: Shown) -> Arc<Self> {
+        let state = State {
+            record: Record::new(shown),
+            log: VecDeque::new(),
+            logged: 0,
+            position: 0,
+            is_over: false,
+        };
+        let (stop, ended) = (CancellationToken::new(), CancellationToken::new());
+        Arc::new(Self { state: Mutex::new(state), position: watch::Sender::new(0), stop, ended })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answer so far, and the position up to which it goes.
+    pub(super) fn so_far(&self) -> (Shown, u64) {
+        let state = self.state();
+        (state.record.shown.clone(), state.position)
+    }
+
+    /// Whether it has ended and is kept.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
+    /// Stops it, and waits until it is kept.
+    pub(super) async fn stop(&self) {
+        self.stop.cancel();
+        self.ended.cancelled().await;
+    }
+
+    /// A receiver that is notified of each event.
+    pub(super) fn watch(&self) -> watch::Receiver<u64> {
+        self.position.subscribe()
+    }
+
+    /// What comes behind a position; `None` where nothing has yet.
+    pub(super) fn behind(&self, after: u64) -> Option<Piece> {
+        let state = self.state();
+        let State { record, log, position, is_over, .. } = &*state;
+        let first = position.saturating_sub(u64::try_from(log.len()).unwrap_or(u64::MAX));
+        let is_last = *is_over;
+        let mut bytes = match () {
+            () if after < first => frame(Some(*position), "snapshot", &record.shown),
+            () => {
+                let seen = usize::try_from(after.saturating_sub(first)).unwrap_or(usize::MAX);
+                let mut bytes = Vec::new();
+                for (number, logged) in (after.saturating_add(1)..).zip(log.iter().skip(seen)) {
+                    bytes.extend_from_slice(format!("id: {number}\n").as_bytes());
+                    bytes.extend_from_slice(logged);
+                }
+                bytes
+            }
+        };
+        if is_last {
+            bytes.extend(frame(Some(position.saturating_add(1)), "done", &record.shown));
+        }
+        (!bytes.is_empty()).then_some(Piece { bytes, position: *position, is_last })
+    }
+
+    /// Takes an event into the answer and the log.
+    fn take(&self, event: TurnEvent, encoder: &mut dyn Encode, now: jiff::Timestamp) {
+        let mut out = Vec::new();
+        let mut state = self.state();
+        state.record.take(&event, now);
+        encoder.event(event, &mut out);
+        let text = String::from_utf8_lossy(&out);
+        for part in text.split("\n\n").filter(|part| !part.trim().is_empty()) {
+            let bytes = Bytes::from(format!("{part}\n\n").into_bytes());
+            state.logged += bytes.len();
+            state.log.push_back(bytes);
+            state.position += 1;
+        }
+        while state.logged > MAX_LOG {
+            let Some(dropped) = state.log.pop_front() else { break };
+            state.logged = state.logged.saturating_sub(dropped.len());
+        }
+        let position = state.position;
+        drop(state);
+        self.position.send_replace(position);
+    }
+
+    fn end(&self, status: Status) -> Shown {
+        let mut state = self.state();
+        state.record.end(status);
+        state.record.shown.clone()
+    }
+
+    /// It is kept, or could not be.
+    fn over(&self) {
+        self.state().is_over = true;
+        self.ended.cancel();
+        self.position.send_modify(|_| {});
+    }
+}
+
+/// Why a turn has ended.
+enum End {
+    Itself,
+    Stopped,
+    Closed,
+    /// The answer is longer than what is kept.
+    Full,
+}
+
+/// A turn that begins.
+pub(super) struct Running {
+    pub(super) keeper: Keeper,
+    pub(super) turns: Turns,
+    pub(super) live: Arc<Live>,
+    pub(super) turn: Turn,
+    pub(super) encoder: Box<dyn Encode>,
+    /// What the model had said in this answer before.
+    pub(super) said_before: Vec<Message>,
+    pub(super) found_before: Vec<String>,
+    pub(super) closing: CancellationToken,
+}
+
+impl Running {
+    /// Runs the turn to its end and keeps its answer, whether or not anybody reads it.
+    pub(super) async fn run(mut self) -> Shown {
+        let end = self.follow().await;
+        if !matches!(end, End::Itself) {
+            self.turn.cancellation().cancel();
+            let _ = timeout(LAST_WORDS, self.last_words()).await;
+        }
+        let failed = self.live.state().record.shown.error.is_some();
+        let status = match end {
+            End::Stopped => Status::Stopped,
+            End::Closed => Status::CutOff,
+            End::Full => {
+                self.fail("the answer is longer than what is kept of one, and was stopped");
+                Status::Failed
+            }
+            End::Itself if failed => Status::Failed,
+            End::Itself => Status::Done,
+        };
+        let shown = self.live.end(status);
+        let answer = self.turn.take_answer();
+        let mut said = std::mem::take(&mut self.said_before);
+        match matches!(status, Status::Done) && !answer.messages.is_empty() {
+            true => said.extend(answer.messages),
+            // What it had said before is among the parts.
+            false => said.clear(),
+        }
+        let found =
+            if answer.found.is_empty() { std::mem::take(&mut self.found_before) } else { answer.found };
+        self.keeper.keep_end(&Kept { shown: shown.clone(), said, found }).await;
+        self.live.over();
+        let (turns, chat, live) = (self.turns.clone(), self.keeper.chat.clone(), Arc::clone(&self.live));
+        tokio::spawn(async move {
+            tokio::time::sleep(READABLE).await;
+            turns.remove(&chat, &live);
+        });
+        shown
+    }
+
+    fn fail(&mut self, message: &str) {
+        let failure = Failure::new(FailureKind::TooLarge, message);
+        self.live.take(TurnEvent::Failed(failure), &mut *self.encoder, self.keeper.clock.now());
+    }
+
+    /// Takes the events until the turn ends.
+    async fn follow(&mut self) -> End {
+        let mut next_keep = Instant::now() + KEPT_EVERY;
+        let mut next_hold = Instant::now() + HELD_EVERY;
+        let mut kept = 0;
+        loop {
+            if Instant::now() >= next_hold {
+                next_hold = Instant::now() + HELD_EVERY;
+                if self.keeper.has_to_stop().await {
+                    return End::Stopped;
+                }
+            }
+            if Instant::now() >= next_keep {
+                let (shown, position) = self.live.so_far();
+                let began = Instant::now();
+                if position != kept {
+                    self.keeper.keep(&Kept { shown, said: Vec::new(), found: Vec::new() }).await;
+                    kept = position;
+                }
+                // A long answer takes longer to be kept, and is kept less often.
+                next_keep = Instant::now() + KEPT_EVERY.max(began.elapsed() * 10);
+            }
+            let wait = next_hold.min(next_keep);
+            tokio::select! {
+                biased;
+                () = self.closing.cancelled() => return End::Closed,
+                () = self.live.stop.cancelled() => return End::Stopped,
+                event = self.turn.next() => match event {
+                    None => return End::Itself,
+                    Some(event) => {
+                        let is_last = matches!(event, TurnEvent::Finished { .. } | TurnEvent::Failed(_));
+                        self.live.take(event, &mut *self.encoder, self.keeper.clock.now());
+                        if is_last {
+                            return End::Itself;
+                        }
+                        if self.live.state().record.is_full() {
+                            return End::Full;
+                        }
+                    }
+                },
+                () = tokio::time::sleep_until(wait.into()) => {}
+            }
+        }
+    }
+
+    /// What tools say at the end of a turn that was stopped.
+    async fn last_words(&mut self) {
+        while let Some(event) = self.turn.next().await {
+            if matches!(event, TurnEvent::Tool(_)) {
+                self.live.take(event, &mut *self.encoder, self.keeper.clock.now());
+            }
+        }
+    }
+}
+
+/// What the model had said in an answer that goes on.
+pub(super) fn said_before(kept: &Kept) -> Vec<Message> {
+    if kept.said.is_empty() { as_seen(&kept.shown.parts) } else { kept.said.clone() }
+}

@@ -1,0 +1,168 @@
+//! `GET /api/chats/{id}/turn`: the events of the running turn, from any place.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::State,
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::stream;
+use serde::Deserialize;
+use tokio::{sync::watch, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Access, NOT_FOUND,
+    message::{Shown, Status},
+    running::{Live, answer_of, frame},
+    whole,
+};
+use crate::server::{App, api_error::ApiError, name::Name, openapi::Operation, query::QueryParameters};
+
+/// How often a silent stream says that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+const ALIVE: &[u8] = b": alive\n\n";
+/// How often a turn on another server is looked at.
+const POLL: Duration = Duration::from_secs(1);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Place {
+    #[serde(default)]
+    after: Option<u64>,
+}
+
+pub(super) fn operation() -> Operation {
+    Operation::new(Method::GET, "Chats", "chat_turn_events", "The events of the running turn of a chat")
+        .details("Chunks of chat completions, then `done` with the whole message; `snapshot` with the message as it is now stands for chunks that are not there.")
+        .path("id", "The chat's id.")
+        .query("after", "The position behind which the events begin: the `id` of an event, or `position` of the turn.")
+        .header("last-event-id", "The same, as browsers send it.")
+        .answers_with(200, "text/event-stream", "The events.")
+        .answers_nothing(204, "No turn runs.")
+        .refuses(400, "`after` is no number (`invalid_request_error`).")
+        .refuses(404, NOT_FOUND)
+}
+
+pub(super) async fn events(
+    State(app): State<App>,
+    access: Access,
+    Name(id): Name,
+    headers: HeaderMap,
+    QueryParameters(Place { after }): QueryParameters<Place>,
+) -> Result<Response, ApiError> {
+    let chat = access.chat(&id).await?;
+    let last = headers.get("last-event-id").and_then(|last| last.to_str().ok()?.trim().parse().ok());
+    let after = last.or(after).unwrap_or(0);
+    let running = chat.running(access.since());
+    let live = access.turns.of(&access.chat_id(&id));
+    // One that has ended here may be followed by one on another server.
+    if let Some(live) = live.filter(|live| !live.has_ended() || running.is_none()) {
+        let changes = live.watch();
+        // A position of another turn of the chat.
+        let after = if after > live.so_far().1 { 0 } else { after };
+        let here = Here { live, changes, after, closing: app.closing };
+        return Ok(response(Body::from_stream(stream::unfold(Some(here), Here::next))));
+    }
+    let Some(turn) = running else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+    let message = answer_of(&turn.id).to_owned();
+    let elsewhere = Elsewhere {
+        access,
+        chat: id,
+        message,
+        claim: turn.id.clone(),
+        before: None,
+        silent: 0,
+        closing: app.closing,
+    };
+    Ok(response(Body::from_stream(stream::unfold(Some(elsewhere), Elsewhere::next))))
+}
+
+fn response(body: Body) -> Response {
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Proxies would hold the stream back until it is whole.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+type Sent = Result<Bytes, Infallible>;
+
+/// The reader of a turn on this server.
+struct Here {
+    live: Arc<Live>,
+    changes: watch::Receiver<u64>,
+    after: u64,
+    closing: CancellationToken,
+}
+
+impl Here {
+    async fn next(here: Option<Self>) -> Option<(Sent, Option<Self>)> {
+        let mut here = here?;
+        loop {
+            here.changes.mark_unchanged();
+            if let Some(piece) = here.live.behind(here.after) {
+                here.after = piece.position;
+                return Some((Ok(piece.bytes.into()), Some(here).filter(|_| !piece.is_last)));
+            }
+            let changed = tokio::select! {
+                changed = timeout(HEARTBEAT, here.changes.changed()) => changed,
+                // Its end comes, unless the store is what the server waits for.
+                () = here.closing.cancelled(), if here.live.has_ended() => return None,
+            };
+            match changed {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return None,
+                Err(_) => return Some((Ok(Bytes::from_static(ALIVE)), Some(here))),
+            }
+        }
+    }
+}
+
+/// The reader of a turn on another server: what that keeps is looked at again and again. Its frames have no positions, which are those
+/// of the server's log.
+struct Elsewhere {
+    access: Access,
+    chat: String,
+    message: String,
+    claim: String,
+    before: Option<Shown>,
+    silent: u64,
+    closing: CancellationToken,
+}
+
+impl Elsewhere {
+    async fn next(reader: Option<Self>) -> Option<(Sent, Option<Self>)> {
+        let mut reader = reader?;
+        loop {
+            // Neither the chat nor the message may be there any more. What a turn has kept at its end was kept before it gave up its claim.
+            let chat = reader.access.chat(&reader.chat).await.ok()?;
+            let is_running = chat.running(reader.access.since()).is_some_and(|turn| turn.id == reader.claim);
+            let whole = whole(&reader.access, &reader.chat).await.ok()?;
+            let mut shown = whole.messages.into_iter().find(|message| message.id == reader.message)?;
+            if !is_running {
+                if shown.status == Status::Running {
+                    shown.end(Status::CutOff);
+                }
+                return Some((Ok(frame(None, "done", &shown).into()), None));
+            }
+            if reader.before.as_ref() != Some(&shown) {
+                let snapshot = frame(None, "snapshot", &shown);
+                (reader.before, reader.silent) = (Some(shown), 0);
+                return Some((Ok(snapshot.into()), Some(reader)));
+            }
+            reader.silent += 1;
+            tokio::select! {
+                () = tokio::time::sleep(POLL) => {}
+                () = reader.closing.cancelled() => return None,
+            }
+            if reader.silent.is_multiple_of(HEARTBEAT.as_secs()) {
+                return Some((Ok(Bytes::from_static(ALIVE)), Some(reader)));
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+// One answer of the model: text, thinking, calls and notices in the order in which they came.
+
+import { useEffect, useRef, useState } from '../vendor/hooks.js';
+import { html } from '../state/html.js';
+import { t } from '../state/language.js';
+import { textOf } from '../state/answer.js';
+import { busy, changes, chats, model, models } from '../state/store.js';
+import { goOn, regenerate } from '../state/turn.js';
+import { duration, number } from '../text/format.js';
+import { TextView } from '../text/view.js';
+import { Branches } from './branches.js';
+import { CallCard } from './call.js';
+import { CopyButton } from './copy.js';
+import { Icon } from './icon.js';
+
+/** @import { CallPart, Message, Part, ReasoningPart } from '../state/types.d.ts' */
+
+/** @param {{ message: Message, last: boolean }} properties */
+export function Answer({ message, last }) {
+  void changes(message).value;
+  const grows = message.status === 'running';
+  return html`<article class=${`answer${message.parts.length > 0 ? '' : ' empty'}`} aria-label=${t.answer} aria-busy=${grows ? 'true' : undefined}>
+    <div class="answer-body">
+      ${folded(message.parts).map(({ part, times }, index) => html`<${PartView} key=${index} part=${part} times=${times}
+        grows=${grows && part === message.parts.at(-1)} version=${changes(message).value} />`)}
+      <${Ending} message=${message} />
+    </div>
+    ${grows && !busyElsewhere(message) && html`<p class="waiting"><span></span><span></span><span></span><span class="unseen">${t.waitingForModel}</span></p>`}
+    ${!grows && html`<${Foot} message=${message} last=${last} />`}
+  </article>`;
+}
+
+/**
+ * Equal calls one after the other are one card.
+ * @param {Part[]} parts
+ */
+function folded(parts) {
+  /** @type {{ part: Part, times: number }[]} */
+  const shown = [];
+  for (const part of parts) {
+    const before = shown.at(-1);
+    if (before && part.type === 'call' && before.part.type === 'call' && isEqual(before.part, part)) {
+      before.part = part;
+      before.times += 1;
+    } else shown.push({ part, times: 1 });
+  }
+  return shown;
+}
+
+/**
+ * @param {CallPart} one
+ * @param {CallPart} other
+ */
+function isEqual(one, other) {
+  return one.name === other.name && one.state !== 'running' && !one.said && !one.parts?.length && JSON.stringify(one.arguments) === JSON.stringify(other.arguments);
+}
+
+/**
+ * Growing text, open thinking and a spinning card already show that something goes on.
+ * @param {Message} message
+ */
+function busyElsewhere(message) {
+  const last = message.parts.at(-1);
+  return last?.type === 'text' || last?.type === 'reasoning'
+    || message.parts.some((part) => part.type === 'call' && (part.state === 'running' || part.state === 'writing'));
+}
+
+/** @param {{ part: Part, times: number, grows: boolean, version: number }} properties */
+function PartView({ part, times, grows, version }) {
+  if (part.type === 'text') return html`<${Text} text=${part.text} grows=${grows} />`;
+  if (part.type === 'reasoning') return html`<${Thinking} part=${part} grows=${grows} version=${version} />`;
+  if (part.type === 'call') return html`<${CallCard} call=${part} times=${times} version=${version} />`;
+  if (part.type === 'notice') return html`<p class="notice">${part.text}</p>`;
+  return null;
+}
+
+/** @param {{ text: string, grows: boolean }} properties */
+export function Text({ text, grows }) {
+  const element = useRef(/** @type {HTMLElement | null} */ (null));
+  const view = useRef(/** @type {TextView | null} */ (null));
+  useEffect(() => {
+    if (element.current) view.current = new TextView(element.current);
+    return () => view.current?.end();
+  }, []);
+  useEffect(() => view.current?.show(text, grows), [text, grows]);
+  return html`<div class=${`text plain${text.length > 20_000 ? ' long' : ''}`} ref=${element}></div>`;
+}
+
+/** @param {{ part: ReasoningPart, grows: boolean }} properties */
+function Thinking({ part, grows }) {
+  const [open, setOpen] = useState(/** @type {boolean | null} */ (null));
+  const shown = open ?? grows;
+  const title = grows ? t.thinking : part.ms ? t.thoughtFor(duration(Math.max(part.ms, 1000))) : t.thought;
+  return html`<details class=${`thinking${grows ? '' : ' over'}`} open=${shown} onToggle=${(/** @type {any} */ event) => { if (event.target.open !== shown) setOpen(event.target.open); }}>
+    <summary><span class="chevron"><${Icon} name="chevron" /></span><span>${title}</span></summary>
+    ${shown && html`<div class="thinking-text"><div>${part.text}</div></div>`}
+  </details>`;
+}
+
+/** @param {{ message: Message }} properties */
+function Ending({ message }) {
+  const { status, error, finish_reason: reason } = message;
+  if (status === 'running') return null;
+  if (status === 'failed') {
+    return html`<div class="error" role="alert"><p>${error?.message ?? t.errorWithoutMessage}</p>
+      <button type="button" class="retry" onClick=${() => regenerate(message)}><${Icon} name="retry" /><span>${t.tryAgain}</span></button></div>`;
+  }
+  if (status === 'stopped') return html`<p class="notice">${t.stopped}</p>`;
+  if (status === 'cut_off' || reason === 'length') {
+    return html`<p class="notice">${status === 'cut_off' ? t.serverEnded : t.cutByLength}
+      ${chats.value !== null && html` <button type="button" class="quiet go-on" disabled=${busy.value} onClick=${() => goOn(message)}><${Icon} name="forward" /><span>${t.goOn}</span></button>`}</p>`;
+  }
+  if (reason === 'content_filter') return html`<p class="notice">${t.cutByFilter}</p>`;
+  return message.parts.length === 0 && !message.shown ? html`<p class="notice">${t.emptyAnswer}</p>` : null;
+}
+
+/** @param {{ message: Message, last: boolean }} properties */
+function Foot({ message }) {
+  const text = textOf(message);
+  const { duration_ms: ms, usage, status } = message;
+  const others = models.value.filter((name) => name !== (message.model ?? model.value));
+  const tokens = usage?.completion_tokens;
+  const facts = [models.value.length > 1 ? message.model : null, ms ? duration(ms) : null, tokens ? t.tokens(number(tokens), tokens) : null].filter(Boolean);
+  return html`<div class="foot actions">
+    ${facts.length > 0 && html`<span class="facts">${facts.join(' · ')}</span>`}
+    <${Branches} message=${message} />
+    ${text && html`<${CopyButton} text=${() => text} />`}
+    ${status !== 'failed' && html`<button type="button" class="quiet regenerate" disabled=${busy.value} title=${t.regenerateTitle} onClick=${() => regenerate(message)}><${Icon} name="retry" /><span>${t.regenerate}</span></button>`}
+    ${others.length > 0 && html`<label class="other-model"><span class="unseen">${t.regenerateWith}</span><select disabled=${busy.value} value="" onChange=${(/** @type {any} */ event) => regenerate(message, event.target.value)}>
+      <option value="">${t.regenerateWith}</option>${others.map((name) => html`<option value=${name}>${name}</option>`)}</select></label>`}
+  </div>`;
+}

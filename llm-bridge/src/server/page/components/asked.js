@@ -1,0 +1,71 @@
+// A message of the person, which can be edited: the edited one stands beside it.
+
+import { useEffect, useRef } from '../vendor/hooks.js';
+import { signal } from '../vendor/signals.js';
+import { html } from '../state/html.js';
+import { withPictures } from '../state/attachments.js';
+import { t } from '../state/language.js';
+import { removeMessage } from '../state/chats.js';
+import { textOf } from '../state/answer.js';
+import { busy, changes, failure } from '../state/store.js';
+import { edit } from '../state/turn.js';
+import { Branches } from './branches.js';
+import { CopyButton } from './copy.js';
+import { focusQuestion } from './header.js';
+import { Icon } from './icon.js';
+import { FileView } from './parts.js';
+
+/** @import { Message } from '../state/types.d.ts' */
+
+/** The message that is edited. */
+export const edited = signal(/** @type {Message | null} */ (null));
+
+/** @param {{ message: Message }} properties */
+export function Asked({ message }) {
+  void changes(message).value;
+  if (edited.value === message) return html`<${Editor} message=${message} />`;
+  const files = message.parts.filter((part) => part.type !== 'text' && part.type !== 'call' && part.type !== 'reasoning' && part.type !== 'notice');
+  return html`<div class="question">
+    ${files.length > 0 && html`<div class="asked-files">${files.map((part, index) => html`<${FileView} key=${index} part=${part} />`)}</div>`}
+    <article class="asked" aria-label=${t.you}>${textOf(message)}</article>
+    <div class="actions">
+      <${Branches} message=${message} />
+      <${CopyButton} text=${() => textOf(message)} />
+      <button type="button" class="quiet edit" disabled=${busy.value} onClick=${() => { edited.value = message; }}><${Icon} name="edit" /><span>${t.edit}</span></button>
+      <button type="button" class="quiet remove" disabled=${busy.value} title=${t.deleteFollowing} onClick=${() => removeMessage(message.id)}><${Icon} name="trash" /><span>${t.delete}</span></button>
+    </div>
+  </div>`;
+}
+
+/** @param {{ message: Message }} properties */
+function Editor({ message }) {
+  const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  useEffect(() => {
+    const area = field.current;
+    if (!area) return;
+    area.style.height = `${area.scrollHeight}px`;
+    area.focus();
+    area.setSelectionRange(area.value.length, area.value.length);
+  }, []);
+  const close = () => {
+    edited.value = null;
+    focusQuestion();
+  };
+  const send = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const text = field.current?.value.trim();
+    if (!text) return;
+    close();
+    withPictures(message, text).then((content) => edit(message, content), (error) => { failure.value = error.message; });
+  };
+  const onKey = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === 'Escape') {
+      event.stopPropagation();
+      close();
+    } else if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) send(event);
+  };
+  return html`<form class="editor" onSubmit=${send}>
+    <label><span class="unseen">${t.editMessage}</span><textarea ref=${field} defaultValue=${textOf(message)} onKeyDown=${onKey}></textarea></label>
+    <div class="buttons"><button type="button" onClick=${close}>${t.cancel}</button><button type="submit" class="main">${t.send}</button></div>
+  </form>`;
+}

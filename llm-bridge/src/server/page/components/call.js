@@ -1,0 +1,126 @@
+// The card of one tool call.
+
+import { useEffect, useState } from '../vendor/hooks.js';
+import { html } from '../state/html.js';
+import { t } from '../state/language.js';
+import { duration, oneLine } from '../text/format.js';
+import { linked } from '../text/nodes.js';
+import { Approval } from './approval.js';
+import { CopyButton } from './copy.js';
+import { Icon } from './icon.js';
+import { PartView } from './parts.js';
+import { QuestionForm } from './question.js';
+
+/** @import { CallPart } from '../state/types.d.ts' */
+
+const MARKS = /** @type {const} */ ({ ok: 'done', failed: 'failed', cancelled: 'cancelled' });
+
+/** @param {{ call: CallPart, times: number }} properties */
+export function CallCard({ call, times }) {
+  const { state } = call;
+  const runs = state === 'running' || state === 'writing';
+  const asks = runs && Boolean(call.approval || call.question);
+  const [open, setOpen] = useState(/** @type {boolean | null} */ (null));
+  // Nobody should allow what he has not seen.
+  const shown = open ?? asks;
+  useEffect(() => {
+    if (asks) setOpen(true);
+  }, [asks]);
+  const line = statusLine(call);
+  return html`<div>
+    <details class="call" data-name=${call.name} data-state=${runs ? 'running' : state} open=${shown}
+      onToggle=${(/** @type {any} */ event) => { if (event.target.open !== shown) setOpen(event.target.open); }}>
+      <summary>
+        <span class="call-state">${runs ? html`<span class="spinner"></span>` : html`<${Icon} name=${MARKS[state]} />`}<span class="unseen">${t.states[state]}</span></span>
+        <span class="call-head"><code class="call-name">${call.name}</code>${times > 1 && html`<span class="count" title=${t.equalCalls(times)}>× ${times}</span>`}</span>
+        <span class="call-brief">${argumentsBrief(call)}</span>
+        <${Time} call=${call} state=${state} />
+        <span class="chevron"><${Icon} name="chevron" /></span>
+        ${line && html`<span class="call-line">${line}</span>`}
+        ${runs && typeof call.progress === 'number' && html`<progress max="1" value=${Math.min(1, Math.max(0, call.progress))} aria-label=${t.progress}></progress>`}
+      </summary>
+      ${asks && html`<div class="call-ask" key=${call.question?.id ?? call.approval}>
+        ${call.question ? html`<${QuestionForm} question=${call.question} call=${call} />` : html`<${Approval} id=${call.approval} reason=${call.reason} call=${call} />`}
+      </div>`}
+      ${shown && html`<${Body} call=${call} />`}
+    </details>
+    ${call.said && html`<p class="call-said">${linked(call.said)}</p>`}
+    <div class="call-parts">${call.parts?.map((part, index) => html`<${PartView} key=${index} part=${part} text=${part.text} />`)}</div>
+  </div>`;
+}
+
+/** @param {{ call: CallPart }} properties */
+function Time({ call }) {
+  const { state, duration_ms: ms } = call;
+  const runs = state === 'running' || state === 'writing';
+  const [, tick] = useState(0);
+  useEffect(() => {
+    if (!runs) return undefined;
+    const clock = setInterval(() => tick((count) => count + 1), 1000);
+    return () => clearInterval(clock);
+  }, [runs]);
+  const waited = Date.now() - (call.since ?? Date.now());
+  const text = runs ? (waited < 950 ? t.states[state] : `${Math.round(waited / 1000)} s`)
+    : [state === 'ok' ? null : t.states[state], typeof ms === 'number' ? duration(ms) : null].filter(Boolean).join(' · ') || t.states.ok;
+  return html`<span class="call-time">${text}</span>`;
+}
+
+/** @param {{ call: CallPart }} properties */
+function Body({ call }) {
+  const { arguments: args, result, error, dialect } = call;
+  return html`<div class="call-body">
+    <${Block} title=${t.arguments} value=${args} />
+    ${error && html`<${Block} title=${t.error} value=${error} />`}
+    <${Block} title=${t.result} value=${result} />
+    ${dialect && dialect !== 'native' && html`<p class="call-note">${t.writtenAsText(dialect)}</p>`}
+  </div>`;
+}
+
+/** @param {{ title: string, value: unknown }} properties */
+export function Block({ title, value }) {
+  if (value === undefined || value === null) return null;
+  const text = pretty(value);
+  return html`<div class="block">
+    <div class="block-head"><span class="block-title">${title}</span><${CopyButton} text=${() => text} /></div>
+    ${fields(value) ?? html`<pre tabindex="0" role="group" aria-label=${title}>${text === '' ? t.empty : text}</pre>`}
+  </div>`;
+}
+
+/** Names and values read better than JSON, where no value has more inside. */
+const MOST_FIELDS = 24;
+
+/** @param {unknown} value */
+function fields(value) {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
+  const entries = Object.entries(value);
+  if (entries.length === 0 || entries.length > MOST_FIELDS || entries.some(([, inner]) => typeof inner === 'object' && inner !== null)) return null;
+  return html`<dl class="fields" tabindex="0">${entries.map(([name, inner]) => html`<dt>${name}</dt><dd>${inner === null ? html`<i>null</i>` : String(inner)}</dd>`)}</dl>`;
+}
+
+/** @param {CallPart} call */
+function statusLine({ state, message, error, result, approval, question }) {
+  if (state === 'running' && question) return t.waitingForAnswer;
+  if (state === 'running') return approval ? t.waitingForApproval : (message ?? '');
+  if (state === 'failed') return oneLine(error ?? '', 400);
+  if (state !== 'ok' || result === undefined || result === null) return '';
+  return oneLine(typeof result === 'string' ? result : JSON.stringify(result));
+}
+
+/** @param {CallPart} call */
+function argumentsBrief({ arguments: args }) {
+  if (args === null || args === undefined) return '';
+  if (typeof args !== 'object') return oneLine(String(args));
+  return oneLine(Object.entries(args).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(', '));
+}
+
+/** @param {unknown} value */
+function pretty(value) {
+  if (typeof value !== 'string') return JSON.stringify(value, null, 2);
+  // Many tools return JSON as text.
+  if (!/^\s*[[{]/.test(value)) return value;
+  try {
+    return JSON.stringify(JSON.parse(value), null, 2);
+  } catch {
+    return value;
+  }
+}

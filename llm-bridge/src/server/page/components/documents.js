@@ -1,0 +1,131 @@
+// The dialog with the documents that tools search.
+
+import { useEffect, useLayoutEffect, useRef, useState } from '../vendor/hooks.js';
+import { html } from '../state/html.js';
+import { add, forget, library, libraryFailure, loadLibrary, remove, sending, status, transfers } from '../state/documents.js';
+import { t } from '../state/language.js';
+import { chosen } from '../state/picked.js';
+import { dialog } from '../state/store.js';
+import { moment, number, size } from '../text/format.js';
+import { Dialog } from './dialog.js';
+import { Icon } from './icon.js';
+
+/** @import { DocumentRow } from '../state/types.d.ts' */
+
+export function Documents() {
+  const list = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => { loadLibrary(); }, []);
+  const close = () => {
+    forget();
+    dialog.value = '';
+  };
+  const { documents, total } = library.value ?? { documents: [], total: 0 };
+  const folders = [...Map.groupBy(documents, ({ path }) => parts(path).folder)].sort(ownFirst);
+  const failure = libraryFailure.value;
+  // A button that is gone would take the focus along.
+  const toList = () => list.current?.focus();
+  const stop = () => {
+    sending.value?.abort();
+    toList();
+  };
+  return html`<${Dialog} id="documents" title=${t.documents} about=${html`<p id="documents-total">${failure ? '' : number(total)}</p>`} onClose=${close}>
+    <p class="documents-about">${t.documentsAbout}</p>
+    ${!failure && library.value?.may_add && html`<${Pickers} extensions=${library.value.extensions} />`}
+    <div class="documents-state">
+      <p id="documents-status" role="status">${status.value}</p>
+      ${sending.value && html`<button id="documents-stop" type="button" onClick=${stop}>${t.stop}</button>`}
+    </div>
+    <ul id="transfers" aria-label=${t.filesAdded}>${transfers.value.map((transfer, index) => html`<${TransferRow} key=${index} ...${transfer} />`)}</ul>
+    <div id="documents-list" tabindex="-1" ref=${list}>
+      ${failure ? html`<p class="empty" role="alert">${failure}</p>` : html`
+        ${folders.map(([folder, members]) => html`<${Folder} key=${folder} folder=${folder} members=${members} onRemoved=${toList} />`)}
+        ${library.value && total === 0 && html`<p class="empty">${t.noDocuments}</p>`}
+        ${total > documents.length && html`<p class="empty">${t.moreDocuments(number(total - documents.length))}</p>`}`}
+    </div>
+  </${Dialog}>`;
+}
+
+/** @param {{ extensions: string[] }} properties */
+function Pickers({ extensions }) {
+  const files = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const folder = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const take = (/** @type {any} */ event) => add(chosen(event.target));
+  return html`<div id="documents-add">
+    <button id="documents-files" class="main" type="button" onClick=${() => files.current?.click()}>${t.addFiles}</button>
+    <button id="documents-folder" type="button" onClick=${() => folder.current?.click()}>${t.addFolder}</button>
+    <span>${t.orDrop}</span>
+    <input type="file" multiple hidden ref=${files} accept=${extensions.map((end) => `.${end}`).join(',')} onChange=${take} />
+    <input type="file" webkitdirectory hidden ref=${folder} onChange=${take} />
+  </div>`;
+}
+
+/** @param {import('../state/documents.js').Transfer} properties */
+function TransferRow({ name, state, outcome, part }) {
+  const ended = outcome !== '' && outcome !== 'sending';
+  return html`<li class="transfer" data-outcome=${ended ? outcome : undefined}>
+    <span class="transfer-mark">${ended ? html`<${Icon} name=${outcome === 'failed' ? 'failed' : 'done'} />` : outcome === 'sending' && html`<span class="spinner"></span>`}</span>
+    <span><span class="transfer-name">${name}</span> <span class="transfer-state">${state}</span></span>
+    ${!ended && html`<progress max="1" value=${part !== null && part < 1 ? part : undefined} aria-label=${t.progressOf(name)}></progress>`}
+  </li>`;
+}
+
+/** @param {{ folder: string, members: DocumentRow[], onRemoved: () => void }} properties */
+function Folder({ folder, members, onRemoved }) {
+  const all = members.length > 1 && members.every((document) => document.removable);
+  return html`<section aria-label=${folder}>
+    <div class="folder-head"><h3>${folder}</h3><span class="count">${members.length}</span>
+      ${all && html`<${Removal} path=${folder} what=${t.allIn(folder)} word=${t.removeAll} onRemoved=${onRemoved} />`}</div>
+    <ul>${members.map((document) => html`<${Document} key=${document.path} ...${document} onRemoved=${onRemoved} />`)}</ul>
+  </section>`;
+}
+
+/** @param {DocumentRow & { onRemoved: () => void }} properties */
+function Document({ path, title, kind, bytes, passages, added, removable, onRemoved }) {
+  const { name } = parts(path);
+  const facts = [kind, size(bytes), t.passages(passages), t.addedAt(moment(added))];
+  return html`<li class="document">
+    <span class="document-name">${name}</span>
+    ${title !== name && !name.startsWith(`${title}.`) && html`<span class="document-title">${title}</span>`}
+    <span class="document-facts">${facts.join(' · ')}</span>
+    ${removable && html`<${Removal} path=${path} what=${name} word=${t.remove} onRemoved=${onRemoved} />`}
+  </li>`;
+}
+
+/**
+ * Asks in its own place: what is removed is gone.
+ * @param {{ path: string, what: string, word: string, onRemoved: () => void }} properties
+ */
+function Removal({ path, what, word, onRemoved }) {
+  const [asks, setAsks] = useState(false);
+  const [removing, setRemoving] = useState(false);
+  const first = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  const keep = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  const began = useRef(false);
+  useLayoutEffect(() => {
+    if (began.current) (asks ? keep : first).current?.focus();
+    began.current = true;
+  }, [asks]);
+  const sure = async () => {
+    setRemoving(true);
+    await remove(path, what);
+    onRemoved();
+  };
+  return html`<span class="removal">${asks
+    ? html`<span>${t.removeQuestion(what)}</span><button type="button" class="danger" disabled=${removing} onClick=${sure}>${t.remove}</button>
+        <button type="button" ref=${keep} onClick=${() => setAsks(false)}>${t.keep}</button>`
+    : html`<button type="button" class="quiet" ref=${first} aria-label=${t.removeWhat(what)} onClick=${() => setAsks(true)}>${word}</button>`}</span>`;
+}
+
+/**
+ * @param {[string, DocumentRow[]]} one
+ * @param {[string, DocumentRow[]]} other
+ */
+function ownFirst([folder, [first]], [otherFolder, [other]]) {
+  return Number(other?.removable) - Number(first?.removable) || (folder < otherFolder ? -1 : 1);
+}
+
+/** @param {string} path */
+function parts(path) {
+  const at = Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\'));
+  return { folder: path.slice(0, Math.max(at, 0)) || '/', name: path.slice(at + 1) };
+}

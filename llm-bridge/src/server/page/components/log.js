@@ -1,0 +1,44 @@
+// The conversation, which stays at its end while it grows, until the reader scrolls up.
+
+import { useEffect, useRef } from '../vendor/hooks.js';
+import { html } from '../state/html.js';
+import { t } from '../state/language.js';
+import { follow } from '../state/scroll.js';
+import { chat, shown } from '../state/store.js';
+import { Answer } from './answer.js';
+import { Asked } from './asked.js';
+import { Icon } from './icon.js';
+import { Welcome } from './welcome.js';
+
+/** @type {{ toEnd: () => void } | null} */
+let scroll = null;
+
+/** Shows the end of the conversation. */
+export const toEnd = () => scroll?.toEnd();
+
+export function Log() {
+  const scroller = useRef(/** @type {HTMLElement | null} */ (null));
+  const log = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    const button = document.getElementById('to-end');
+    if (scroller.current && log.current && button) scroll = follow(scroller.current, log.current, button);
+  }, []);
+  const { id } = chat.value;
+  useEffect(() => toEnd(), [id, shown.value.length]);
+  const messages = shown.value;
+  const last = messages.at(-1);
+  return html`<main id="scroller" tabindex="-1" ref=${scroller}>
+    ${messages.length === 0 && html`<${Welcome} />`}
+    ${messages.length > 0 && html`<h1 class="unseen">${chat.value.title || t.conversation}</h1>`}
+    <div id="log" class="column" role="log" aria-live="off" aria-label=${t.conversation} ref=${log}>
+      ${messages.map((message, index) => (message.role === 'user'
+        ? html`<${Asked} key=${index + message.role} message=${message} />`
+        : html`<${Answer} key=${index + message.role} message=${message} last=${message === last} />`))}
+    </div>
+  </main>`;
+}
+
+/** The button that leads back to the end. */
+export function ToEnd() {
+  return html`<button id="to-end" type="button" hidden><${Icon} name="down" /><span>${t.latest}</span></button>`;
+}

@@ -1,0 +1,169 @@
+// The chats that the server keeps for its user: listed, opened, renamed, pinned, deleted. Where it keeps none, the tab keeps one.
+
+import * as api from './api.js';
+import { download } from './download.js';
+import { t } from './language.js';
+import { keep, kept, list } from './list.js';
+import { chat, chats, emptyChat, failure, model, models, said } from './store.js';
+import { newest } from './tree.js';
+import { follow, follows, leave } from './turn.js';
+
+/** @import { Chat, Listed, Settings } from './types.d.ts' */
+
+/** Asks the server for the chats, and opens the one that the address names. */
+export async function begin() {
+  await list();
+  if (chats.value === null) {
+    chat.value = kept() ?? chat.value;
+  } else {
+    addEventListener('hashchange', () => open(named()));
+    document.addEventListener('visibilitychange', () => { if (!document.hidden) again(); });
+    await open(named());
+  }
+}
+
+const named = () => decodeURIComponent(location.hash.slice(1)) || null;
+
+/**
+ * Shows a chat; `null` is a new one.
+ * @param {string | null} id
+ */
+export async function open(id) {
+  if (id === chat.value.id && id !== null) return;
+  leave();
+  if (id === null) {
+    chat.value = emptyChat();
+    return;
+  }
+  try {
+    const { turn, ...found } = await api.chat(id);
+    place(found, turn);
+    if (found.settings.model && models.value.includes(found.settings.model)) model.value = found.settings.model;
+  } catch (error) {
+    failure.value = /** @type {Error} */ (error).message;
+    history.replaceState(null, '', location.pathname + location.search);
+  }
+}
+
+/** Looks again, as another device may have gone on. */
+async function again() {
+  await list();
+  const { id, messages, leaf } = chat.value;
+  if (id === null || follows()) return;
+  try {
+    const { turn, ...found } = await api.chat(id);
+    if (follows() || chat.value.id !== id || (found.messages.length === messages.length && found.leaf === leaf && !turn)) return;
+    place(found, turn);
+  } catch {
+    // It says so when something is done with it.
+  }
+}
+
+/**
+ * @param {Chat} found
+ * @param {{ message: string, position: number } | null} turn
+ */
+function place(found, turn) {
+  chat.value = found;
+  const running = turn && found.messages.find((message) => message.id === turn.message);
+  if (running && found.id !== null) follow(found.id, running, turn.position);
+}
+
+/** Begins a new chat. Where the server keeps none, the one before is gone. */
+export async function startNew() {
+  leave();
+  chat.value = emptyChat();
+  if (chats.value === null) keep();
+  else if (location.hash) history.pushState(null, '', location.pathname + location.search);
+}
+
+/**
+ * Changes title or pin, here at once.
+ * @param {Listed} listed
+ * @param {{ title?: string, pinned?: boolean }} change
+ */
+export async function change(listed, change) {
+  chats.value = chats.value?.map((other) => (other.id === listed.id ? { ...other, ...change } : other)) ?? null;
+  if (chat.value.id === listed.id && change.title !== undefined) chat.value = { ...chat.value, title: change.title };
+  await attempt(() => api.changeChat(listed.id, change));
+  await list();
+}
+
+/** @param {Listed} listed */
+export async function remove(listed) {
+  await attempt(() => api.deleteChat(listed.id));
+  said.value = t.deleted(listed.title);
+  if (chat.value.id === listed.id) await startNew();
+  await list();
+}
+
+/**
+ * Saves a chat as a file.
+ * @param {Listed} listed
+ * @param {'markdown' | 'json'} format
+ */
+export async function exported(listed, format) {
+  await attempt(async () => download(await api.exportChat(listed.id, format), `${listed.title || 'chat'}.${format === 'json' ? 'json' : 'md'}`));
+}
+
+/**
+ * Changes what holds for this chat.
+ * @param {Settings} settings
+ */
+export async function set(settings) {
+  chat.value = { ...chat.value, settings: { ...chat.value.settings, ...settings } };
+  const { id } = chat.value;
+  if (id !== null && chats.value !== null) await attempt(() => api.changeChat(id, { settings }));
+  else keep();
+}
+
+/**
+ * Shows the branch of another message.
+ * @param {string} message
+ */
+export async function show(message) {
+  const { id, messages } = chat.value;
+  chat.value = { ...chat.value, leaf: newest(messages, message) };
+  if (id !== null && chats.value !== null) await attempt(() => api.changeChat(id, { leaf: message }));
+  else keep();
+}
+
+/**
+ * Deletes a message with all that follow it.
+ * @param {string} message
+ */
+export async function removeMessage(message) {
+  const { id, messages } = chat.value;
+  if (id !== null && chats.value !== null) {
+    await attempt(async () => {
+      await api.deleteMessage(id, message);
+      const { turn: _, ...now } = await api.chat(id);
+      chat.value = now;
+    });
+    return;
+  }
+  const gone = new Set([message]);
+  for (const other of messages) if (other.parent !== null && gone.has(other.parent)) gone.add(other.id);
+  const parent = messages.find((other) => other.id === message)?.parent ?? null;
+  const left = messages.filter((other) => !gone.has(other.id));
+  const beside = left.findLast((other) => other.parent === parent);
+  chat.value = { ...chat.value, messages: left, leaf: beside ? newest(left, beside.id) : parent };
+  keep();
+}
+
+/** @type {Promise<unknown>} */
+let before = Promise.resolve();
+
+/**
+ * Does one change after the other, as they were made, and says which could not be done.
+ * @param {() => Promise<unknown>} action
+ */
+async function attempt(action) {
+  const done = before.then(action);
+  before = done.catch(() => {});
+  try {
+    await done;
+  } catch (error) {
+    failure.value = /** @type {Error} */ (error).message;
+  }
+}

@@ -1,0 +1,58 @@
+// What the person has to answer, in all chats: counted in the tab's title, and told as a notification where that is permitted.
+
+import { effect } from '../vendor/signals.js';
+import * as api from './api.js';
+import { t } from './language.js';
+import { prefer, preference } from './storage.js';
+import { chat, running, waiting } from './store.js';
+
+/** How often it is looked for, in milliseconds: a call of this chat says so by itself. */
+const AGAIN = 15_000;
+
+/** Looks for what waits. */
+export async function look() {
+  try {
+    const [approvals, questions] = await Promise.all([api.approvals(), api.questions()]);
+    const found = [...approvals.map((/** @type {any} */ one) => ({ ...one, kind: 'approval' })), ...questions.map((/** @type {any} */ one) => ({ ...one, kind: 'question' }))];
+    if (JSON.stringify(found) !== JSON.stringify(waiting.value)) waiting.value = found;
+  } catch {
+    // The page says elsewhere that the server cannot be reached.
+  }
+}
+
+/** Whether notifications are wanted and permitted. */
+export const notifies = () => preference('notify', false) && globalThis.Notification?.permission === 'granted';
+
+/**
+ * Switches notifications on or off; tells whether they are on.
+ * @param {boolean} on
+ */
+export async function notify(on) {
+  const granted = on && 'Notification' in globalThis && (await Notification.requestPermission()) === 'granted';
+  prefer('notify', granted);
+  return granted;
+}
+
+/** Looks for what waits from now on. */
+export function watch() {
+  const told = new Set();
+  let asked = false;
+  look();
+  setInterval(look, AGAIN);
+  document.addEventListener('visibilitychange', () => { if (!document.hidden) look(); });
+  effect(() => {
+    const answer = running.value;
+    const asks = answer?.parts.some((part) => part.type === 'call' && part.state === 'running' && (part.approval || part.question)) ?? false;
+    if (asks !== asked) look();
+    asked = asks;
+  });
+  effect(() => {
+    const { length } = waiting.value;
+    document.title = [length > 0 ? `(${length}) ${chat.value.title || 'Toolrack'}` : chat.value.title || 'Toolrack'].join('');
+    for (const { id, tool, kind, message } of waiting.value) {
+      if (told.has(id)) continue;
+      told.add(id);
+      if (document.hidden && notifies()) new Notification(kind === 'approval' ? t.callWaits(tool) : t.callAsks(tool, message ?? ''), { tag: id, icon: 'icon.svg' });
+    }
+  });
+}

@@ -1,0 +1,76 @@
+// What the page knows of the server: whether it is there, its models and tools.
+
+import * as api from './api.js';
+import { preference } from './storage.js';
+import { build, health, model, models, session, tools, toolsFailure, unreachable } from './store.js';
+
+const AGAIN = 50;
+const LATER = 1000;
+
+/** Asks the server for all of it. */
+export async function connect() {
+  await Promise.all([loadTools(), loadServer()]);
+}
+
+/** The tools as they are by now. */
+export async function loadTools() {
+  try {
+    tools.value = await api.tools();
+    toolsFailure.value = '';
+  } catch (error) {
+    toolsFailure.value = /** @type {Error} */ (error).message;
+  }
+}
+
+async function loadServer() {
+  const [names, server] = await Promise.all([api.models().catch(() => []), loadHealth()]);
+  // The server may be set to a model that the list leaves out.
+  if (server?.model && !names.includes(server.model)) names.unshift(server.model);
+  models.value = names;
+  if (server?.sign_in) await loadSession();
+  model.value = [preference('model', ''), server?.model].find((name) => name && names.includes(name)) ?? names[0] ?? '';
+}
+
+/** With a key nobody is signed in. */
+async function loadSession() {
+  const of = await api.session().catch(() => null);
+  session.value = of?.session ? of : null;
+}
+
+/** Ends the session, here and at the provider where that can be done. */
+export async function endSession() {
+  try {
+    location.assign((await api.signOut()) ?? './');
+  } catch (error) {
+    unreachable.value = /** @type {Error} */ (error).message;
+  }
+}
+
+async function loadHealth() {
+  try {
+    health.value = await api.health();
+    unreachable.value = '';
+  } catch (error) {
+    health.value = null;
+    unreachable.value = /** @type {Error} */ (error).message;
+  }
+  return health.value;
+}
+
+/** Under `toolrack dev`: the state of the build, and the tools of each new program. */
+export async function followBuild() {
+  for (;;) {
+    let pause = AGAIN;
+    try {
+      for await (const state of api.buildStates()) {
+        build.value = state;
+        if (state.state === 'current') loadTools();
+      }
+    } catch {
+      // The page says elsewhere that the server cannot be reached.
+      pause = LATER;
+    }
+    // A stream that ends is followed by that of the next program.
+    await new Promise((resolve) => { setTimeout(resolve, pause); });
+  }
+}

@@ -1,0 +1,97 @@
+// The one store: what the page knows. Components read it and follow its changes; the other files of this folder change it.
+
+import { computed, signal } from '../vendor/signals.js';
+import { branch } from './tree.js';
+import { preference, recall } from './storage.js';
+
+/** @import { Chat, Health, Listed, Message, Session, Tool } from './types.d.ts' */
+
+/** @returns {Chat} */
+export const emptyChat = () => ({ id: null, title: '', settings: {}, messages: [], leaf: null });
+
+/** The server's state. */
+export const health = signal(/** @type {Health | null} */ (null));
+/** Who has signed in with a provider; `null` for everybody else. */
+export const session = signal(/** @type {Session | null} */ (null));
+/** Why the server cannot be reached. */
+export const unreachable = signal('');
+/** The state of the build under `toolrack dev`. */
+export const build = signal({ state: 'current', message: '' });
+
+/** The names of the models on offer, and the chosen one. */
+export const models = signal(/** @type {string[]} */ ([]));
+export const model = signal(preference('model', ''));
+
+export const tools = signal(/** @type {Tool[]} */ ([]));
+export const toolsFailure = signal('');
+
+/** The chat that is shown, and those that there are; `null` where the server keeps none. */
+export const chat = signal(emptyChat());
+export const chats = signal(/** @type {Listed[] | null} */ ([]));
+export const moreChats = signal(/** @type {string | null} */ (null));
+
+/** The branch of the chat that is shown. */
+export const shown = computed(() => branch(chat.value.messages, chat.value.leaf));
+/** The answer that is being made in it; a new object each time it has grown. */
+export const running = computed(() => {
+  const answer = shown.value.find((message) => changes(message).value >= 0 && message.status === 'running');
+  return answer ? { ...answer } : null;
+});
+/** Whether there is one: it changes only twice in a turn, whatever comes. */
+export const busy = computed(() => running.value !== null);
+
+/** What lies over or beside the chat. */
+export const toolsOpen = signal(false);
+export const chatsOpen = signal(recall('chats-open', true));
+export const dialog = signal(/** @type {'' | 'documents' | 'settings' | 'inbox' | 'keys'} */ (''));
+
+/** Why something could not be done, for a while. */
+export const failure = signal('');
+/** The short text that screen readers say. */
+export const said = signal('');
+
+/** What the person has to answer, in all chats. */
+export const waiting = signal(/** @type {{ id: string, tool: string, user?: string, arguments?: unknown, message?: string, expires_at: string, kind: 'approval' | 'question' }[]} */ ([]));
+
+/** @type {WeakMap<Message, import('../vendor/signals.js').Signal<number>>} */
+const versions = new WeakMap();
+
+/**
+ * A message grows in place; who shows it reads this.
+ * @param {Message} message
+ */
+export function changes(message) {
+  let version = versions.get(message);
+  if (!version) versions.set(message, version = signal(0));
+  return version;
+}
+
+/** @type {Set<Message>} */
+const touched = new Set();
+
+/**
+ * Says that a message has grown. However fast that goes, it is drawn once a frame.
+ * @param {Message} message
+ */
+export function touch(message) {
+  if (touched.size === 0) frame(() => {
+    const all = [...touched];
+    touched.clear();
+    for (const one of all) changes(one).value += 1;
+  });
+  touched.add(message);
+}
+
+/**
+ * Before the next frame. A hidden tab has none, and goes on all the same.
+ * @param {() => void} run
+ */
+function frame(run) {
+  let ran = false;
+  const once = () => {
+    if (!ran) run();
+    ran = true;
+  };
+  requestAnimationFrame(once);
+  setTimeout(once, 100);
+}

@@ -1,0 +1,43 @@
+// Diagrams: Mermaid draws them in a frame without an origin, which can reach neither the page nor a network.
+
+import { t } from '../state/language.js';
+import { button } from './elements.js';
+
+/** Longer sources are shown as text, in characters. */
+const MOST = 20_000;
+
+/**
+ * Draws a diagram above its source, which is folded away once that worked.
+ * @param {string} source
+ * @param {HTMLElement} code
+ * @param {HTMLElement} head
+ */
+export function diagram(source, code, head) {
+  if (source.length > MOST) return;
+  const frame = document.createElement('iframe');
+  frame.className = 'diagram';
+  frame.title = t.diagram;
+  frame.setAttribute('sandbox', 'allow-scripts');
+  frame.src = new URL('../diagram.html', import.meta.url).href;
+  const showSource = button(t.source, () => {
+    code.hidden = !code.hidden;
+    showSource.setAttribute('aria-expanded', String(!code.hidden));
+  });
+  const listen = (/** @type {MessageEvent} */ { source: from, data }) => {
+    if (from !== frame.contentWindow) return;
+    const dark = getComputedStyle(document.documentElement).colorScheme === 'dark'
+      || (document.documentElement.dataset.theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches);
+    if (data?.ready) frame.contentWindow?.postMessage({ source, dark }, '*');
+    else if (typeof data?.height === 'number') {
+      frame.style.height = `${Math.min(Math.max(data.height, 24), 1200)}px`;
+      code.hidden = true;
+      if (!showSource.isConnected) head.firstElementChild?.after(showSource);
+    } else if (data?.error) {
+      // The source says more than an empty frame.
+      removeEventListener('message', listen);
+      frame.remove();
+    }
+  };
+  addEventListener('message', listen);
+  code.before(frame);
+}

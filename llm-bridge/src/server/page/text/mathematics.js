@@ -1,0 +1,134 @@
+// Mathematics in Markdown: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`. KaTeX draws it once it is loaded; until then its source is shown.
+
+/** @import { BlockState, InlineState, MarkdownIt } from '../vendor/markdown-it.js' */
+
+/** @type {[open: string, close: string, display: boolean][]} */
+const DELIMITERS = [['$$', '$$', true], ['\\[', '\\]', true], ['\\(', '\\)', false], ['$', '$', false]];
+
+/**
+ * A plugin of markdown-it.
+ * @param {MarkdownIt} parser
+ */
+export function mathematics(parser) {
+  parser.inline.ruler.before('escape', 'mathematics', inline);
+  parser.block.ruler.before('fence', 'mathematics', block, { alt: ['paragraph', 'reference', 'blockquote', 'list'] });
+  const shown = (/** @type {string} */ tex, /** @type {boolean} */ display) =>
+    `<span class="math${display ? ' display' : ''}">${parser.utils.escapeHtml(tex)}</span>`;
+  parser.renderer.rules.math = (tokens, index) => shown(tokens[index]?.content ?? '', tokens[index]?.meta);
+  parser.renderer.rules.math_block = (tokens, index) => `<p>${shown(tokens[index]?.content ?? '', true)}</p>\n`;
+}
+
+/**
+ * @param {InlineState} state
+ * @param {boolean} silent
+ */
+function inline(state, silent) {
+  const { src, pos } = state;
+  const first = src[pos];
+  if (first !== '$' && first !== '\\') return false;
+  const delimiter = DELIMITERS.find(([open]) => src.startsWith(open, pos));
+  if (!delimiter) return false;
+  const [open, close, display] = delimiter;
+  const begin = pos + open.length;
+  const end = ending(src, begin, close);
+  if (end < 0) return false;
+  const tex = src.slice(begin, end);
+  // `$5 and $6` are prices.
+  if (open === '$' && (/^\s|\s$/.test(tex) || /^\d/.test(src.slice(end + 1)))) return false;
+  if (tex.trim() === '') return false;
+  if (!silent) {
+    const token = state.push('math', 'span', 0);
+    token.content = tex;
+    token.meta = display;
+  }
+  state.pos = end + close.length;
+  return true;
+}
+
+/**
+ * Where the closing delimiter is; one behind a backslash is none.
+ * @param {string} text
+ * @param {number} from
+ * @param {string} close
+ */
+function ending(text, from, close) {
+  for (let at = text.indexOf(close, from); at >= 0; at = text.indexOf(close, at + 1)) {
+    if (close[0] === '\\' || text[at - 1] !== '\\') return at;
+  }
+  return -1;
+}
+
+/**
+ * A formula on lines of its own. One that is not closed goes on to the end, as it grows.
+ * @param {BlockState} state
+ * @param {number} startLine
+ * @param {number} endLine
+ * @param {boolean} silent
+ */
+function block(state, startLine, endLine, silent) {
+  const begin = (state.bMarks[startLine] ?? 0) + (state.tShift[startLine] ?? 0);
+  const delimiter = DELIMITERS.find(([open, , display]) => display && state.src.startsWith(open, begin));
+  if (!delimiter || (state.sCount[startLine] ?? 0) - state.blkIndent >= 4) return false;
+  const [open, close] = delimiter;
+  let line = startLine;
+  let tex = '';
+  for (; line < endLine; line += 1) {
+    const from = line === startLine ? begin + open.length : (state.bMarks[line] ?? 0);
+    const text = state.src.slice(from, state.eMarks[line]);
+    const end = text.indexOf(close);
+    if (end < 0) {
+      tex += `${text}\n`;
+      continue;
+    }
+    // Text behind it makes it a formula in a paragraph.
+    if (text.slice(end + close.length).trim() !== '') return false;
+    tex += text.slice(0, end);
+    line += 1;
+    break;
+  }
+  if (silent) return true;
+  const token = state.push('math_block', 'p', 0);
+  token.block = true;
+  token.content = tex.trim();
+  token.map = [startLine, line];
+  state.line = line;
+  return true;
+}
+
+/** @type {Promise<any> | null} */
+let loading = null;
+
+function load() {
+  loading ??= (async () => {
+    const styles = document.createElement('link');
+    styles.rel = 'stylesheet';
+    styles.href = new URL('../vendor/katex.css', import.meta.url).href;
+    document.head.append(styles);
+    await import('../vendor/katex.js');
+    return /** @type {any} */ (globalThis).katex;
+  })();
+  return loading;
+}
+
+/**
+ * Draws the formulas in elements.
+ * @param {Element[]} elements
+ */
+export async function draw(elements) {
+  const formulas = /** @type {HTMLElement[]} */ (elements.flatMap((element) => [...element.querySelectorAll('.math:not(.drawn)')]));
+  if (formulas.length === 0) return;
+  const katex = await load();
+  for (const formula of formulas) {
+    const tex = formula.textContent ?? '';
+    formula.classList.add('drawn');
+    // Bounds: what a formula may expand to, and how large it may be drawn.
+    const options = { displayMode: formula.classList.contains('display'), throwOnError: true, strict: 'ignore', trust: false, maxExpand: 500, maxSize: 25 };
+    try {
+      katex.render(tex, formula, options);
+    } catch (error) {
+      formula.textContent = tex;
+      formula.classList.add('wrong');
+      formula.title = /** @type {Error} */ (error).message;
+    }
+  }
+}

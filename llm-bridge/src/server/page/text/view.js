@@ -1,0 +1,183 @@
+// Shows a text that may grow as Markdown: blocks that are complete are drawn once, and only the last one again. What is far from the
+// window waits as plain text until it comes near.
+
+import { t } from '../state/language.js';
+import { frame } from './code.js';
+import { letScroll } from './elements.js';
+import { blocks, load, loaded, refersAhead, rendered } from './markdown.js';
+import { draw } from './mathematics.js';
+
+/** A drawing may take one part of the time, and the rest is for the person. */
+const REST = 5;
+
+/** @type {WeakMap<Element, () => void>} */
+const near = new WeakMap();
+const observer = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (!isIntersecting) continue;
+    observer.unobserve(target);
+    near.get(target)?.();
+  }
+}, { rootMargin: '1500px 0px' });
+
+let views = 0;
+
+/** The view of one text. */
+export class TextView {
+  #text = '';
+  #growing = false;
+  /** How much of the text is drawn for good, in characters. */
+  #drawn = 0;
+  /** @type {Node[]} */
+  #open = [];
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+  #again = 0;
+  #isNear = false;
+  #id = `text-${views += 1}`;
+  #begun = false;
+
+  /** @param {HTMLElement} element */
+  constructor(element) {
+    this.element = element;
+    near.set(element, () => {
+      this.#isNear = true;
+      this.#draw();
+    });
+    observer.observe(element);
+  }
+
+  /**
+   * @param {string} text
+   * @param {boolean} growing whether more may come
+   */
+  show(text, growing) {
+    if (text === this.#text && growing === this.#growing) return;
+    if (!text.startsWith(this.#text)) this.#reset();
+    this.#text = text;
+    this.#growing = growing;
+    if (growing || this.#begun) this.#isNear = true;
+    if (this.#isNear) this.#plan();
+    else this.element.textContent = text;
+  }
+
+  /** Stops what is planned. */
+  end() {
+    clearTimeout(this.#timer);
+    observer.unobserve(this.element);
+  }
+
+  #reset() {
+    this.#drawn = 0;
+    this.#open = [];
+    this.#begun = false;
+    this.element.replaceChildren();
+    this.element.classList.add('plain');
+  }
+
+  #plan() {
+    clearTimeout(this.#timer);
+    const left = this.#again - performance.now();
+    if (left <= 0 || !this.#growing) this.#draw();
+    else this.#timer = setTimeout(() => this.#draw(), left);
+  }
+
+  #draw() {
+    if (!loaded()) {
+      this.element.textContent = this.#text;
+      load().then(() => this.#draw(), () => {});
+      return;
+    }
+    const began = performance.now();
+    if (!this.#begun) {
+      this.element.replaceChildren();
+      this.element.classList.remove('plain');
+      this.#begun = true;
+    }
+    if (!this.#growing && refersAhead(this.#text)) this.#whole();
+    else this.#blocks();
+    this.#again = performance.now() + REST * (performance.now() - began);
+  }
+
+  #whole() {
+    const content = parsed(rendered(this.#text, this.#id), true);
+    this.element.replaceChildren(content);
+    this.#drawn = this.#text.length;
+    this.#open = [];
+    draw([this.element]);
+  }
+
+  #blocks() {
+    const { complete, open, from } = blocks(this.#text.slice(this.#drawn));
+    for (const node of this.#open) node.parentNode?.removeChild(node);
+    const settled = parsed(complete, true);
+    const rest = parsed(open, !this.#growing);
+    this.#open = [...rest.childNodes];
+    draw([...settled.children, ...rest.children]);
+    this.element.append(settled, rest);
+    this.#drawn += from;
+  }
+}
+
+/**
+ * What Markdown has become, ready for the page.
+ * @param {string} html
+ * @param {boolean} complete
+ */
+function parsed(html, complete) {
+  // A template's content is inert: nothing loads before it is prepared.
+  const template = document.createElement('template');
+  template.innerHTML = html;
+  const { content } = template;
+  for (const image of content.querySelectorAll('img')) image.replaceWith(picture(image));
+  for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (content.querySelectorAll('a[href]'))) {
+    if (link.getAttribute('href')?.startsWith('#')) inPage(link);
+    else Object.assign(link, { target: '_blank', rel: 'noopener noreferrer nofollow' });
+  }
+  for (const table of content.querySelectorAll('table')) frameTable(table);
+  frame(content, complete);
+  return content;
+}
+
+/**
+ * Loading a picture from elsewhere tells its server who reads the answer; the reader decides. Its text is shown in either case.
+ * @param {HTMLImageElement} image
+ */
+function picture(image) {
+  const address = image.getAttribute('src') ?? '';
+  if (/^data:image\/(?:png|jpeg|gif|webp);/.test(address)) return image;
+  const text = image.alt || address || t.picture;
+  if (!/^https?:/.test(address)) return document.createTextNode(text);
+  const link = document.createElement('a');
+  link.href = address;
+  link.className = 'picture';
+  link.textContent = text;
+  return link;
+}
+
+/**
+ * A footnote and the way back, without a change of the page's address.
+ * @param {HTMLAnchorElement} link
+ */
+function inPage(link) {
+  const target = (link.getAttribute('href') ?? '').slice(1);
+  link.addEventListener('click', (event) => {
+    event.preventDefault();
+    const found = document.getElementById(target);
+    found?.setAttribute('tabindex', '-1');
+    found?.scrollIntoView({ block: 'center' });
+    found?.focus({ preventScroll: true });
+  });
+}
+
+/**
+ * Lets a table scroll by itself.
+ * @param {HTMLTableElement} table
+ */
+function frameTable(table) {
+  const frame = document.createElement('div');
+  frame.className = 'scroll';
+  table.replaceWith(frame);
+  frame.append(table);
+  letScroll(frame, t.table);
+}

@@ -1,0 +1,61 @@
+// The service worker: keeps the page itself, so that it opens without the server and says so. Chats are never kept here.
+
+const CACHE = 'toolrack-page';
+/** @type {any} */
+const worker = self;
+
+worker.addEventListener('install', () => worker.skipWaiting());
+worker.addEventListener('activate', (/** @type {any} */ event) => event.waitUntil(worker.clients.claim()));
+
+worker.addEventListener('fetch', (/** @type {any} */ event) => {
+  /** @type {Request} */
+  const request = event.request;
+  if (request.method !== 'GET') return;
+  const scope = new URL(worker.registration.scope).pathname;
+  const { pathname } = new URL(request.url);
+  if (request.mode === 'navigate' && pathname === scope) event.respondWith(fresh(request));
+  else if (pathname.startsWith(`${scope}page/`)) event.respondWith(kept(request, pathname.slice(scope.length)));
+});
+
+/**
+ * The page as the server has it, or as it was.
+ * @param {Request} request
+ */
+async function fresh(request) {
+  const cache = await caches.open(CACHE);
+  try {
+    const response = await fetch(request);
+    if (response.ok) await cache.put('page', response.clone());
+    return response;
+  } catch (error) {
+    const known = await cache.match('page');
+    if (known) return known;
+    throw error;
+  }
+}
+
+/**
+ * A file: its address has its version. Those of other versions are dropped.
+ * @param {Request} request
+ * @param {string} path
+ */
+async function kept(request, path) {
+  const cache = await caches.open(CACHE);
+  const known = await cache.match(request);
+  // A debug build has new files at the same addresses.
+  if (known && !path.startsWith('page/debug/')) return known;
+  try {
+    const response = await fetch(request);
+    if (response.ok) {
+      const version = path.split('/').slice(0, 2).join('/');
+      for (const other of await cache.keys()) {
+        if (other.url.includes('/page/') && !other.url.includes(`/${version}/`)) await cache.delete(other);
+      }
+      await cache.put(request, response.clone());
+    }
+    return response;
+  } catch (error) {
+    if (known) return known;
+    throw error;
+  }
+}

@@ -1,0 +1,143 @@
+//! `GET /api/questions` and `POST /api/questions/{id}`: what tools ask in the middle of a call.
+
+use axum::{
+    Extension, Json,
+    http::{Method, StatusCode},
+};
+use jiff::Timestamp;
+use registry_core::{
+    QuestionError,
+    guard::approval::{AnswerError, Approval, Question},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{
+    api_error::ApiError,
+    body::{Body, JsonBody},
+    identity::Identity,
+    name::Name,
+    openapi::Operation,
+};
+
+/// The user's answer.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "QuestionAnswer")]
+pub(super) struct Answer {
+    /// An object that fits the question's `schema`; where that has one field, the value of the field will do.
+    #[serde(default)]
+    answer: Option<Value>,
+    /// Whether the user does not want to answer.
+    #[serde(default)]
+    decline: bool,
+    /// Why not, for the tool.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+impl Body for Answer {
+    const EXAMPLE: &str = "`{\"answer\": …}` or `{\"decline\": true}`";
+}
+
+/// A question of a tool.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PendingToolQuestion")]
+pub(super) struct Shown {
+    /// Names it.
+    id: String,
+    /// The tool that asks.
+    tool: String,
+    /// What is asked.
+    message: String,
+    /// The form of the answer: a JSON Schema of an object whose fields are texts, numbers and booleans.
+    schema: Value,
+    /// When it was asked (UTC).
+    requested_at: Timestamp,
+    /// Until when it can be answered (UTC).
+    expires_at: Timestamp,
+}
+
+impl Shown {
+    fn of(kept: Approval) -> Option<Self> {
+        let Approval { id, tool, question, requested_at, expires_at, .. } = kept;
+        let Question { message, schema } = question?;
+        Some(Self { id, tool, message, schema, requested_at, expires_at })
+    }
+}
+
+/// Pending questions.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct QuestionList {
+    questions: Vec<Shown>,
+}
+
+pub(super) fn list_operation() -> Operation {
+    Operation::new(
+        Method::GET,
+        "Questions",
+        "list_questions",
+        "The questions of tools that wait for an answer",
+    )
+    .details("Each user sees their own.")
+    .answers::<QuestionList>(200, "The pending questions, oldest first.")
+}
+
+pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<QuestionList>, ApiError> {
+    let pending = identity.registry.pending_questions().await?;
+    let own = pending.into_iter().filter(|kept| kept.user == identity.caller.user);
+    Ok(Json(QuestionList { questions: own.filter_map(Shown::of).collect() }))
+}
+
+pub(super) fn answer_operation() -> Operation {
+    Operation::new(Method::POST, "Questions", "answer_question", "Answer a question of a tool, or decline to")
+        .path("id", "The question's id.")
+        .reads::<Answer>()
+        .answers::<Shown>(200, "The answered question.")
+        .refuses(404, "The user has no such question (`question_not_found`).")
+        .refuses(409, "It was answered already, or has expired (`question_closed`).")
+        .refuses(
+            422,
+            "The answer does not fit the question's schema (`invalid_answer`); the question stays open.",
+        )
+}
+
+/// An object as it is; anything else as the value of the only field.
+fn object(question: &Question, answer: Value) -> Value {
+    let mut fields = question.fields();
+    match (fields.next(), fields.next()) {
+        (Some((name, ..)), None) if !answer.is_object() => Map::from_iter([(name.to_owned(), answer)]).into(),
+        _ => answer,
+    }
+}
+
+pub(super) async fn answer(
+    Extension(identity): Extension<Identity>,
+    Name(id): Name,
+    JsonBody(Answer { answer, decline, reason }): JsonBody<Answer>,
+) -> Result<Json<Shown>, ApiError> {
+    let unknown = || ApiError::not_found("question_not_found", format!("there is no question `{id}`"));
+    let (registry, user) = (&identity.registry, identity.caller.user.as_str());
+    // It belongs to the user who is asked; an admin does not answer for others. Whether another user has it is not disclosed.
+    let kept = registry.question(&id).await?.filter(|kept| kept.user == user).ok_or_else(unknown)?;
+    let question = kept.question.as_ref().ok_or_else(unknown)?;
+    let answered = match (answer, decline) {
+        (None, true) => registry.decline_question(&id, user, reason).await.map_err(QuestionError::Answer),
+        (Some(answer), false) => registry.answer_question(&id, user, object(question, answer)).await,
+        _ => return Err(ApiError::invalid("body", format!("send {}", Answer::EXAMPLE))),
+    };
+    match answered {
+        Ok(kept) => Shown::of(kept).map(Json).ok_or_else(unknown),
+        Err(QuestionError::Invalid(message)) => {
+            Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_answer", message))
+        }
+        Err(QuestionError::Answer(AnswerError::Unknown)) => Err(unknown()),
+        Err(QuestionError::Answer(AnswerError::Closed)) => {
+            let message =
+                "this question was answered already, or has expired; repeat the call to be asked again";
+            Err(ApiError::new(StatusCode::CONFLICT, "question_closed", message))
+        }
+        Err(QuestionError::Answer(AnswerError::Store(cause))) => Err(cause.into()),
+    }
+}

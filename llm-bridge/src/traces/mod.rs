@@ -1,0 +1,166 @@
+//! Traces for OpenTelemetry, with its conventions for generative AI: `docs/traces.md` lists the spans.
+//!
+//! A turn is a span `invoke_agent`, each request to a model a span `chat`, and each call of a tool a span `execute_tool`.
+
+mod export;
+mod otlp;
+mod recent;
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::http::{HeaderMap, HeaderValue};
+use registry_core::trace::{SpanData, Trace, TraceParent, TraceSink};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use export::Message;
+use recent::Recent;
+
+/// The header of answers with the id of their trace.
+pub(crate) const TRACE_HEADER: &str = "x-toolrack-trace";
+
+tokio::task_local! {
+    /// The span of the request to a model server that is being made.
+    static ASKING: TraceParent;
+}
+
+/// Longer texts in spans are cut, in bytes, before they wait anywhere.
+const MAX_TEXT: usize = 16 << 10;
+/// A name of a span is not longer, in bytes: models are named by clients.
+const MAX_NAME: usize = 256;
+/// So many spans may wait for the collector; others are dropped.
+const MAX_WAITING: usize = 4096;
+
+/// Where spans go, and which.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraceSettings {
+    /// Where the collector takes spans, such as `http://127.0.0.1:4318/v1/traces`.
+    pub endpoint: String,
+    /// Headers of each request to it, such as a key.
+    pub headers: Vec<(String, String)>,
+    /// How long it may take for a request.
+    pub timeout: Duration,
+    /// The attribute `service.name`.
+    pub service: String,
+    /// Whether spans have arguments, results and messages.
+    pub content: bool,
+    /// Which part of the traces that begin here is kept, from 0 to 1.
+    pub sample: f64,
+}
+
+/// Traces the requests of a server. Cheap to clone.
+#[derive(Clone)]
+pub struct Traces {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: TraceSettings,
+    waiting: mpsc::Sender<Message>,
+    dropped: Arc<AtomicU64>,
+    recent: Recent,
+}
+
+impl fmt::Debug for Traces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Traces({})", self.shared.settings.endpoint)
+    }
+}
+
+impl TraceSink for Shared {
+    fn ended(&self, mut span: SpanData) {
+        let texts = span.attributes.iter_mut().filter_map(|(_, value)| match value {
+            Value::String(text) => Some(text),
+            _ => None,
+        });
+        texts.chain(&mut span.error).for_each(cut);
+        if span.name.len() > MAX_NAME {
+            let end = span.name.floor_char_boundary(MAX_NAME);
+            span.name.to_mut().truncate(end);
+        }
+        self.recent.add(span.clone());
+        if self.waiting.try_send(Message::Span(Box::new(span))).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn has_content(&self) -> bool {
+        self.settings.content
+    }
+}
+
+fn cut(text: &mut String) {
+    text.truncate(text.floor_char_boundary(MAX_TEXT));
+}
+
+impl Traces {
+    /// Sends spans to a collector, in a task of the tokio runtime.
+    ///
+    /// # Errors
+    /// When the endpoint is no HTTP address, a header is none, or the system's TLS cannot be set up.
+    pub fn start(settings: TraceSettings) -> Result<Self, String> {
+        let (waiting, spans) = mpsc::channel(MAX_WAITING);
+        let dropped = Arc::<AtomicU64>::default();
+        let exporter = export::Exporter::new(&settings, Arc::clone(&dropped))?;
+        tokio::spawn(exporter.run(spans));
+        Ok(Self { shared: Arc::new(Shared { settings, waiting, dropped, recent: Recent::default() }) })
+    }
+
+    /// The trace of a request to this server; `None` where it is not kept.
+    fn begin(&self, from: Option<TraceParent>) -> Option<Trace> {
+        let place = from.or_else(|| {
+            let is_sampled = fastrand::f64() < self.shared.settings.sample;
+            is_sampled.then(|| TraceParent::begin(true))
+        })?;
+        Some(Trace::new(place, Some(Arc::clone(&self.shared) as _)))
+    }
+
+    /// The spans of a trace that ended lately, by its id or that of a call in it, in the order in which they began.
+    pub(crate) fn recent(&self, id: &str) -> Vec<SpanData> {
+        self.shared.recent.find(id)
+    }
+
+    /// Sends what waits, and returns when the collector has it or does not take it in time.
+    pub async fn flush(&self) {
+        let (done, sent) = tokio::sync::oneshot::channel();
+        if self.shared.waiting.send(Message::Flush(done)).await.is_ok() {
+            let _ = sent.await;
+        }
+    }
+}
+
+/// The trace of a request with these headers: the one that the client is in, else a new one if traces are kept. One of a client is passed
+/// on also where none are kept.
+pub(crate) fn of_request(traces: Option<&Traces>, headers: &HeaderMap) -> Option<Trace> {
+    let from = headers.get(TraceParent::HEADER).and_then(|value| value.to_str().ok()?.parse().ok());
+    match traces {
+        Some(traces) => traces.begin(from),
+        None => Some(Trace::new(from?, None)),
+    }
+}
+
+/// The id of a trace whose spans are kept, for the answer to its request.
+pub(crate) fn id_of(trace: Option<&Trace>) -> Option<HeaderValue> {
+    let place = trace?.place();
+    place.is_sampled.then(|| format!("{:032x}", place.trace_id).parse().ok()).flatten()
+}
+
+/// Asks a model server as part of a span.
+pub(crate) async fn asking<T>(within: Option<Trace>, asked: impl Future<Output = T>) -> T {
+    match within {
+        Some(trace) => ASKING.scope(trace.place(), asked).await,
+        None => asked.await,
+    }
+}
+
+/// The header of a request to a model server.
+pub(crate) fn header() -> Option<(&'static str, String)> {
+    ASKING.try_with(|place| (TraceParent::HEADER, place.to_string())).ok()
+}

@@ -1,0 +1,521 @@
+//! A conversation as its client can see it, as a hash: what a transcript is found by.
+//!
+//! Clients send back what they have seen, each in its own way: trimmed, in more or fewer parts and messages, with calls written anew and
+//! other ids. So texts are compared without white space, answers as a whole, calls by names and values. System prompts do not count:
+//! some have the time of day in them. The hash is the same on every machine and in every version.
+
+use std::ops::Range;
+
+use registry_core::text::cut;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use toolrack_apis::{
+    AskedQuestion, Call, Content, EarlierAnswer, Media, MediaSource, Message, Part, Role, SeenAnswer,
+};
+
+/// How the text begins that is shown while a call waits for a person.
+const NOTICE: &str = "[Waiting: a person has to allow `";
+const NOTICE_PATH: &str = "/api/approvals/";
+/// The same for a question of a tool.
+const QUESTION: &str = "[Question from the tool `";
+const QUESTION_PATH: &str = "/api/questions/";
+/// How much of a question is shown, in bytes.
+const LONGEST_QUESTION: usize = 512;
+/// How long the rest of it may be, in bytes.
+const LONGEST_NOTICE: usize = 1024;
+/// So many bytes at the beginning and at the end tell files of one length apart.
+const SAMPLE: usize = 4096;
+
+/// What a client that knows nothing of approvals shows while a call waits. It is not the model's, and does not count.
+pub(crate) fn approval_notice(tool: &str, reason: Option<&str>, base: &str, approval: &str) -> String {
+    let reason = reason.map(|reason| format!(" {}", cut(reason.to_owned(), LONGEST_QUESTION)));
+    let reason = reason.unwrap_or_default();
+    format!(
+        "{NOTICE}{tool}`.{reason} To answer: POST {{\"approve\": true}} to {base}{NOTICE_PATH}{approval}]\n\n"
+    )
+}
+
+/// The same while a call asks the user, or when it has to be made again with the answer.
+pub(crate) fn question_notice(tool: &str, base: &str, asked: &AskedQuestion) -> String {
+    let AskedQuestion { id, text, waits, .. } = asked;
+    let text = cut(text.clone(), LONGEST_QUESTION);
+    let how = if *waits { "To answer" } else { "Answer in your next message, or" };
+    let body = "{\"answer\": …}";
+    format!("{QUESTION}{tool}`: {text} — {how} POST {body} to {base}{QUESTION_PATH}{id}]\n\n")
+}
+
+fn without_notices(text: &str) -> String {
+    without(&without(text, NOTICE, NOTICE_PATH), QUESTION, QUESTION_PATH)
+}
+
+/// In one pass, however many there are.
+fn without(text: &str, begin: &str, path: &str) -> String {
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, notice)) = rest.split_once(begin) {
+        kept.push_str(before);
+        let near = notice.get(..notice.floor_char_boundary(LONGEST_NOTICE)).unwrap_or_default();
+        let end = near.find(path).and_then(|at| Some(at + near.get(at..)?.find(']')? + 1));
+        if end.is_none() {
+            kept.push_str(begin);
+        }
+        rest = notice.get(end.unwrap_or_default()..).unwrap_or_default();
+    }
+    kept + rest
+}
+
+/// A hash of a conversation so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// Of a conversation with a model that has not begun.
+    fn beginning(model: &str) -> Self {
+        Self(Sha256::digest(format!("toolrack transcript 1\n{model}")).into())
+    }
+
+    /// The same, and something behind it.
+    fn and(self, kind: u8, write: impl FnOnce(&mut Sha256)) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(self.0);
+        hasher.update([kind]);
+        write(&mut hasher);
+        Self(hasher.finalize().into())
+    }
+
+    fn and_message(self, message: &Message) -> Self {
+        let kind = match message.role {
+            Role::System | Role::Developer => return self,
+            Role::Tool => b't',
+            Role::User | Role::Assistant => b'u',
+        };
+        self.and(kind, |hasher| hash_parts(&message.parts, hasher))
+    }
+
+    /// The same, and the text of an answer.
+    pub(super) fn and_text(self, shown: Words) -> Self {
+        self.and(b'a', |hasher| hasher.update(shown.0.finalize()))
+    }
+
+    /// The same, and an answer with calls of the client's tools, in any order: a stream may have begun the later ones first. The text
+    /// around them may have been shortened.
+    pub(super) fn and_calls<'c>(self, calls: impl Iterator<Item = &'c Call>) -> Self {
+        let mut calls: Vec<_> = calls.map(hash_call).collect();
+        calls.sort_unstable();
+        self.and(b'c', |hasher| calls.iter().for_each(|call| hasher.update(call)))
+    }
+
+    /// The same, and an answer of which only the beginning is known.
+    pub(super) fn and_beginning(self) -> Self {
+        self.and(b'b', |_| {})
+    }
+
+    /// The one of a [key](Self::key).
+    fn of_key(key: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if key.len() != 2 * bytes.len() {
+            return None;
+        }
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(key.get(2 * at..2 * at + 2)?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    /// What a transcript is kept under.
+    pub(super) fn key(self) -> String {
+        hex(&self.0)
+    }
+
+    /// What is kept of what a conversation has read, apart from its transcripts.
+    fn flow_key(self) -> String {
+        hex(&Sha256::digest(format!("toolrack flow 1\n{}", self.key())))
+    }
+}
+
+/// Where an answer stands, for what its conversation has read: that is found again where the beginning of the conversation is the same, and
+/// where the answer and what was asked are, whatever a client has left out before them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Standing {
+    before: Fingerprint,
+    /// The last message before the answer.
+    asked: Fingerprint,
+}
+
+impl Standing {
+    fn beginning(model: &str) -> Self {
+        Self { before: Fingerprint::beginning(model), asked: Fingerprint::beginning("") }
+    }
+
+    /// The key of an answer that has begun.
+    pub(super) fn begun_key(self) -> String {
+        self.before.flow_key()
+    }
+
+    /// The key of an answer that is all there.
+    pub(super) fn answered_key(self, answer: Words) -> String {
+        self.asked.and_text(answer).flow_key()
+    }
+}
+
+/// The id of calls that a transcript is kept under, and what it is kept under for that.
+pub(super) fn key_of_calls<'c>(calls: impl Iterator<Item = &'c Call>) -> Option<(String, String)> {
+    let id = calls.map(|call| &call.id).min()?;
+    Some((id.clone(), hex(&Sha256::digest(format!("toolrack call 1\n{id}")))))
+}
+
+/// What the whole text of a shortened result is kept under.
+pub(super) fn key_of_result(id: &str) -> String {
+    hex(&Sha256::digest(format!("toolrack result 1\n{id}")))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether a text begins with the words of another.
+pub(super) fn begins_with(text: &str, beginning: &str) -> bool {
+    behind(text, beginning).is_some()
+}
+
+/// What a text has behind the words of another, if it begins with them.
+pub(super) fn behind<'t>(text: &'t str, beginning: &str) -> Option<&'t str> {
+    let mut letters = text.char_indices().filter(|(_, letter)| !letter.is_whitespace());
+    let mut end = 0;
+    for letter in beginning.chars().filter(|letter| !letter.is_whitespace()) {
+        let (at, _) = letters.next().filter(|(_, other)| *other == letter)?;
+        end = at + letter.len_utf8();
+    }
+    text.get(end..)
+}
+
+/// Whether two calls are the same, however their arguments are written.
+pub(super) fn is_same_call(one: &Call, other: &Call) -> bool {
+    one.name == other.name && (one.arguments == other.arguments || hash_call(one) == hash_call(other))
+}
+
+/// The words of a text, as they come.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Words(Sha256);
+
+impl Words {
+    pub(super) fn push(&mut self, text: &str) {
+        text.split_whitespace().for_each(|word| self.0.update(word));
+    }
+
+    pub(super) fn of(text: &str) -> Self {
+        let mut words = Self::default();
+        words.push(text);
+        words
+    }
+}
+
+fn hash_parts(parts: &[Part], hasher: &mut Sha256) {
+    let mut words = Words::default();
+    for part in parts {
+        match &part.content {
+            Content::Text(text) => words.push(text),
+            Content::Result(result) => hash_parts(&result.parts, hasher),
+            Content::Media(media) => hash_media(media, hasher),
+            _ => {}
+        }
+    }
+    hasher.update(words.0.finalize());
+}
+
+fn hash_media(media: &Media, hasher: &mut Sha256) {
+    let (MediaSource::Data(data) | MediaSource::Text(data) | MediaSource::Url(data) | MediaSource::Id(data)) =
+        &media.source;
+    hasher.update(data.len().to_le_bytes());
+    let bytes = data.as_bytes();
+    let (first, last) = (SAMPLE.min(bytes.len()), bytes.len().saturating_sub(SAMPLE));
+    [bytes.get(..first), bytes.get(last..)].into_iter().flatten().for_each(|sample| hasher.update(sample));
+}
+
+/// Clients write arguments anew.
+fn hash_call(call: &Call) -> [u8; 32] {
+    let arguments = match call.arguments.trim() {
+        "" => Ok(Value::Object(Map::new())),
+        text => serde_json::from_str(text),
+    };
+    let arguments = arguments.map(|mut arguments| {
+        arguments.sort_all_objects();
+        write_whole_numbers(&mut arguments);
+        arguments.to_string()
+    });
+    let arguments = arguments.as_ref().unwrap_or(&call.arguments);
+    let hasher = Sha256::new().chain_update(call.name.len().to_le_bytes());
+    hasher.chain_update(&call.name).chain_update(arguments).finalize().into()
+}
+
+/// JavaScript writes `2.0` as `2`.
+fn write_whole_numbers(value: &mut Value) {
+    /// Up to here every whole number is a float.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => {
+            let float = number.as_f64().filter(|_| number.is_f64());
+            let is_whole = |float: &f64| float.trunc() == *float && float.abs() <= EXACT;
+            if let Some(whole) = float.filter(is_whole) {
+                *value = format!("{whole:.0}").parse::<i64>().map_or(Value::Null, Value::from);
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(write_whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(write_whole_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// An answer in a conversation: messages of the assistant that follow each other.
+#[derive(Debug)]
+pub(super) struct VisibleAnswer {
+    /// Which messages.
+    pub(super) messages: Range<usize>,
+    /// What its transcript is kept under.
+    pub(super) key: String,
+    /// The same for the id of one of its calls, if it has any, and that id.
+    pub(super) call: Option<(String, String)>,
+    /// Without calls: its text, and what its transcript is kept under if it broke off.
+    pub(super) broken: Option<(String, String)>,
+    /// What its conversation had read is kept under these.
+    pub(super) flow: Vec<String>,
+    /// Whether it is there with all that its turn has added.
+    pub(super) is_whole: bool,
+}
+
+impl VisibleAnswer {
+    /// All that its transcript may be kept under.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &String> {
+        let others = [&self.call, &self.broken].into_iter().flatten().map(|(_, key)| key);
+        [&self.key].into_iter().chain(others)
+    }
+}
+
+/// A conversation as its client can see it.
+#[derive(Debug)]
+pub(super) struct VisibleConversation {
+    pub(super) answers: Vec<VisibleAnswer>,
+    /// All before the next answer.
+    pub(super) before: Fingerprint,
+    /// The text that the next answer goes on with, where the conversation ends with an answer.
+    pub(super) begun: String,
+    /// Whether it ends with calls that have no results.
+    pub(super) is_unanswered: bool,
+    /// The same place, for what was read.
+    pub(super) standing: Standing,
+}
+
+impl VisibleConversation {
+    /// The conversation of these messages, of which `whole` are answers that the server has kept.
+    pub(super) fn of(model: &str, messages: &[Message], whole: &[EarlierAnswer]) -> Self {
+        let mut reading = Reading::new(model);
+        for answer in whole {
+            let Range { start, end } = answer.messages;
+            reading.read(messages.get(reading.end..start).unwrap_or_default(), false);
+            let after =
+                answer.seen.as_ref().and_then(|seen| Some((seen, Fingerprint::of_key(&seen.conversation)?)));
+            match after {
+                Some((seen, after)) => reading.pass(start..end, seen, after),
+                None => reading.read(messages.get(start..end).unwrap_or_default(), true),
+            }
+        }
+        reading.read(messages.get(reading.end..).unwrap_or_default(), false);
+        reading.conversation()
+    }
+}
+
+/// A conversation that is being read.
+struct Reading {
+    standing: Standing,
+    answers: Vec<VisibleAnswer>,
+    /// How many messages are read.
+    end: usize,
+    /// What is before the answer that they end with, if they do, its text, and whether it has calls.
+    begun: Option<(Fingerprint, String, bool)>,
+}
+
+impl Reading {
+    fn new(model: &str) -> Self {
+        Self { standing: Standing::beginning(model), answers: Vec::new(), end: 0, begun: None }
+    }
+
+    /// Reads the messages that follow, as a client sends them.
+    fn read(&mut self, messages: &[Message], is_whole: bool) {
+        let is_assistant = |message: &Message| message.role == Role::Assistant;
+        for messages in messages.chunk_by(|one, other| is_assistant(one) && is_assistant(other)) {
+            let Standing { mut before, mut asked } = self.standing;
+            let range = self.end..self.end + messages.len();
+            self.end = range.end;
+            if !messages.iter().all(is_assistant) {
+                before = messages.iter().fold(before, |before, message| before.and_message(message));
+                let last = messages.iter().rfind(|message| matches!(message.role, Role::User | Role::Tool));
+                asked = last.map_or(asked, |last| Fingerprint::beginning("").and_message(last));
+                (self.standing, self.begun) = (Standing { before, asked }, None);
+                continue;
+            }
+            let calls = || messages.iter().flat_map(Message::calls);
+            let call = key_of_calls(calls());
+            let text = if call.is_none() { text_of(messages) } else { String::new() };
+            let after = match call {
+                Some(_) => before.and_calls(calls()),
+                None => before.and_text(Words::of(&text)),
+            };
+            let answered = call.is_none().then(|| self.standing.answered_key(Words::of(&text)));
+            let flow = answered.into_iter().chain([self.standing.begun_key()]).collect();
+            let broken = (!text.is_empty()).then(|| (text.clone(), before.and_beginning().key()));
+            self.begun = Some((before, text, call.is_some()));
+            self.answers.push(VisibleAnswer {
+                messages: range,
+                key: after.key(),
+                call,
+                broken,
+                flow,
+                is_whole,
+            });
+            self.standing.before = after;
+        }
+    }
+
+    /// Passes an answer that is whole, after which the conversation is known as this.
+    fn pass(&mut self, range: Range<usize>, seen: &SeenAnswer, after: Fingerprint) {
+        self.end = range.end;
+        (self.standing.before, self.begun) = (after, None);
+        let (key, flow) = (after.key(), seen.read.clone());
+        self.answers.push(VisibleAnswer {
+            messages: range,
+            key,
+            call: None,
+            broken: None,
+            flow,
+            is_whole: true,
+        });
+    }
+
+    fn conversation(self) -> VisibleConversation {
+        let Self { mut standing, answers, begun, .. } = self;
+        let (before, begun, is_unanswered) = begun.unwrap_or_else(|| (standing.before, String::new(), false));
+        standing.before = before;
+        VisibleConversation { answers, before, begun, is_unanswered, standing }
+    }
+}
+
+/// What the model wrote in an answer that has no calls.
+fn text_of(messages: &[Message]) -> String {
+    let texts = messages.iter().flat_map(|message| &message.parts).filter_map(|part| match &part.content {
+        Content::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    // One text may be cut into several parts.
+    let text: String = texts.collect();
+    if text.contains(NOTICE) || text.contains(QUESTION) { without_notices(&text) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolrack_apis::{Reasoning, ToolResult};
+
+    use super::*;
+
+    fn text(role: Role, text: &str) -> Message {
+        Message::text(role, text)
+    }
+
+    fn keys(messages: &[Message]) -> Vec<String> {
+        VisibleConversation::of("m", messages, &[]).answers.into_iter().map(|answer| answer.key).collect()
+    }
+
+    fn parts(texts: &[&str]) -> Message {
+        let parts = texts.iter().map(|text| Content::Text((*text).to_owned()).into());
+        Message::new(Role::Assistant, parts.collect())
+    }
+
+    #[test]
+    fn b15_a_conversation_has_the_same_hash_on_every_machine() {
+        let said = [text(Role::User, "Hi."), text(Role::Assistant, "Hello.")];
+        assert_eq!(keys(&said), ["b0bf34d1f40ae65c51e536c9375222dd9e69a4b8300547440f7493696450df07"]);
+    }
+
+    #[test]
+    fn g8_an_answer_has_one_hash_however_clients_send_it_back() {
+        let user = || text(Role::User, "Is it\n cold?");
+        let of = |answer: Vec<Message>| {
+            let messages: Vec<Message> = [user()].into_iter().chain(answer).collect();
+            keys(&messages)
+        };
+        let whole = of(vec![text(Role::Assistant, "First.\n\nIt is  cold.\n")]);
+        assert_eq!(whole.len(), 1);
+        let notice = approval_notice("mail.send", Some(&"Why. ".repeat(400)), "http://[::1]:7331", "ab12");
+        let asked = AskedQuestion {
+            id: "cd34".into(),
+            message: "Which?".into(),
+            schema: Value::Null,
+            text: format!("Which? 1. [a] 2. {}", "ü".repeat(4000)),
+            seconds: 300,
+            waits: false,
+        };
+        let question = question_notice("bank.balance", "http://[::1]:7331", &asked);
+        let reasoning = Content::Reasoning(Reasoning { text: "Hm.".into(), seal: None });
+        for same in [
+            vec![text(Role::Assistant, "First.\n\nIt is  cold.")],
+            vec![parts(&["First.", "It is cold."])],
+            vec![parts(&["Fir", "st.\n\nIt i"]), parts(&["s cold."])],
+            vec![text(Role::Assistant, &format!("First.\n\n{notice}It is cold."))],
+            vec![text(Role::Assistant, &format!("First.\n\n{notice}{question}It is {question}cold."))],
+            vec![Message::new(Role::Assistant, vec![reasoning.into()]), parts(&["First. It is cold."])],
+        ] {
+            assert_eq!(of(same.clone()), whole, "{same:?}");
+        }
+        for other in ["First.\n\nIt is old.", "It is cold.", ""] {
+            assert_ne!(of(vec![text(Role::Assistant, other)]), whole, "{other}");
+        }
+        // A system prompt may change, and what the user says may not.
+        let answer = || text(Role::Assistant, "First. It is cold.");
+        assert_eq!(keys(&[text(Role::System, "It is ten."), user(), answer()]), whole);
+        assert_ne!(keys(&[text(Role::User, "Is it warm?"), answer()]), whole);
+        let other_model = VisibleConversation::of("n", &[user(), answer()], &[]);
+        assert_ne!(other_model.answers[0].key, whole[0]);
+    }
+
+    #[test]
+    fn a2_notices_are_left_out_in_one_pass() {
+        let notice = approval_notice("mail.send", None, "http://127.0.0.1:7331", "ab12");
+        let many = format!("One{notice}").repeat(20_000);
+        assert_eq!(without_notices(&many).replace('\n', ""), "One".repeat(20_000));
+        let broken = format!("{NOTICE}ü").repeat(20_000);
+        assert_eq!(without_notices(&broken), broken);
+    }
+
+    #[test]
+    fn g8_calls_have_one_hash_whatever_their_ids_and_spaces() {
+        let call = |id: &str, arguments: &str| {
+            let call = Content::Call(Call::new(id, "f", arguments));
+            Message::new(Role::Assistant, vec![Content::Text("I look.".into()).into(), call.into()])
+        };
+        let result = |id: &str, said: &str| {
+            let parts = vec![Content::Text(said.into()).into()];
+            Message::result(ToolResult { call_id: id.into(), parts, ..ToolResult::default() })
+        };
+        let of = |id: &str, arguments: &str, said: &str| {
+            keys(&[
+                text(Role::User, "Go."),
+                call(id, arguments),
+                result(id, said),
+                text(Role::Assistant, "Ok."),
+            ])
+        };
+        let whole = of("1", r#"{"a":1,"b":[{"d":2,"c":3}]}"#, "rain");
+        assert_eq!(of("2", r#"{"b": [{"c": 3, "d": 2}], "a": 1}"#, "rain\n"), whole);
+        assert_eq!(of("1", r#"{"a":1.0,"b":[{"d":2e0,"c":3}]}"#, "rain"), whole, "as JavaScript reads it");
+        assert_eq!(of("1", "", "rain"), of("1", "{}", "rain"));
+        let both = |ids: [&str; 2]| {
+            let calls = ids.map(|id| Content::Call(Call::new(id, format!("f{id}"), "{}")).into());
+            let message = Message::new(Role::Assistant, calls.into());
+            VisibleConversation::of("m", &[message], &[]).answers.remove(0)
+        };
+        let [one, other] = [both(["1", "2"]), both(["2", "1"])];
+        assert_eq!((one.key, one.call), (other.key, other.call));
+        let other = of("1", r#"{"a":2}"#, "rain");
+        assert!(other[0] != whole[0] && other[1] != whole[1]);
+        let other = of("1", r#"{"a":1,"b":[{"d":2,"c":3}]}"#, "sun");
+        assert!(other[0] == whole[0] && other[1] != whole[1]);
+    }
+}

@@ -1,0 +1,391 @@
+//! Tokens of an OpenID provider in place of keys: requirement B21, row N10.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use axum::{Json, Router, routing::get};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use jiff::Timestamp;
+use llm_bridge::{
+    server::Access,
+    sign_in::{GroupSettings, SignIn, SignInSettings},
+};
+use registry_core::{
+    Caller, Permission,
+    store::{Persona, Store, User},
+};
+use reqwest::{Response, StatusCode, header};
+use ring::{
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair},
+};
+use serde_json::{Value, json};
+
+use crate::t_access::Rack;
+
+const PUBLIC: &str = "https://tools.example";
+
+fn base64(bytes: impl AsRef<[u8]>) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// A key of the provider's, of one curve or the other.
+enum Key {
+    P256(EcdsaKeyPair),
+    Edwards(Ed25519KeyPair),
+}
+
+impl Key {
+    fn p256() -> Self {
+        let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
+        let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
+        Self::P256(EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).unwrap())
+    }
+
+    fn edwards() -> Self {
+        let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
+        Self::Edwards(Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap())
+    }
+
+    fn algorithm(&self) -> &'static str {
+        match self {
+            Self::P256(_) => "ES256",
+            Self::Edwards(_) => "EdDSA",
+        }
+    }
+
+    fn public(&self, id: &str) -> Value {
+        match self {
+            Self::P256(pair) => {
+                let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
+                json!({"kty": "EC", "crv": "P-256", "x": base64(x), "y": base64(y), "kid": id, "use": "sig"})
+            }
+            Self::Edwards(pair) => {
+                json!({"kty": "OKP", "crv": "Ed25519", "x": base64(pair.public_key()), "kid": id})
+            }
+        }
+    }
+
+    fn sign(&self, message: &str) -> Vec<u8> {
+        match self {
+            Self::P256(pair) => {
+                pair.sign(&SystemRandom::new(), message.as_bytes()).unwrap().as_ref().to_vec()
+            }
+            Self::Edwards(pair) => pair.sign(message.as_bytes()).as_ref().to_vec(),
+        }
+    }
+
+    fn token(&self, header: &Value, claims: &Value) -> String {
+        let message = format!("{}.{}", base64(header.to_string()), base64(claims.to_string()));
+        format!("{message}.{}", base64(self.sign(&message)))
+    }
+}
+
+/// A provider that publishes keys.
+struct Provider {
+    issuer: String,
+    keys: Arc<Mutex<Vec<Value>>>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Provider {
+    async fn start() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let issuer = format!("http://{}", listener.local_addr().unwrap());
+        let (keys, asked) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+        let metadata = json!({"issuer": issuer, "jwks_uri": format!("{issuer}/keys")});
+        let (published, counted) = (Arc::clone(&keys), Arc::clone(&asked));
+        let app =
+            Router::new().route("/.well-known/openid-configuration", get(|| async { Json(metadata) })).route(
+                "/keys",
+                get(|| async move {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                    Json(json!({"keys": *published.lock().unwrap()}))
+                }),
+            );
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { issuer, keys, asked }
+    }
+
+    fn publish(&self, keys: impl IntoIterator<Item = Value>) {
+        *self.keys.lock().unwrap() = keys.into_iter().collect();
+    }
+
+    /// The claims of a token for this server that holds for five minutes.
+    fn claims(&self, user: &str, groups: &[&str]) -> Value {
+        let now = Timestamp::now().as_second();
+        json!({"iss": self.issuer, "aud": [format!("{PUBLIC}/mcp"), "others"], "sub": user, "groups": groups,
+            "iat": now, "exp": now + 300, "scope": "tools"})
+    }
+
+    async fn rack(&self, change: impl FnOnce(&mut SignInSettings)) -> Rack {
+        let mut settings = SignInSettings { issuer: self.issuer.clone(), ..SignInSettings::default() };
+        change(&mut settings);
+        Rack::start_set(Caller::new("local", Permission::Admin), |server| {
+            server.access = Access { key_required: true, ..Access::default() };
+            server.sign_in = Some(Arc::new(SignIn::new(settings, PUBLIC).unwrap()));
+        })
+        .await
+    }
+}
+
+fn header_of(key: &Key, id: &str) -> Value {
+    json!({"alg": key.algorithm(), "kid": id, "typ": "at+jwt"})
+}
+
+async fn echo(rack: &Rack, token: &str) -> Response {
+    rack.post("/execute", token, &json!({"tool_name": "echo"})).send().await.unwrap()
+}
+
+/// The status, the kind of the error and the challenge.
+async fn refusal(response: Response) -> (StatusCode, String, String) {
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body: Value = response.json().await.unwrap();
+    let challenge = headers.get(header::WWW_AUTHENTICATE).map_or("", |value| value.to_str().unwrap());
+    (
+        status,
+        body["error"]["type"].as_str().unwrap_or_else(|| panic!("{body}")).to_owned(),
+        challenge.to_owned(),
+    )
+}
+
+#[tokio::test]
+async fn b21_a_token_of_the_provider_opens_what_its_user_may_use() {
+    let provider = Provider::start().await;
+    let (one, other) = (Key::p256(), Key::edwards());
+    provider.publish([
+        // Keys that are not for this are left out, and do no harm.
+        json!({"kty": "oct", "k": base64("secret"), "kid": "s"}),
+        json!({"kty": "unheard of", "kid": "u"}),
+        json!(7),
+        one.public("1"),
+        other.public("2"),
+    ]);
+    let rack = provider.rack(|_| {}).await;
+    for (key, id) in [(&one, "1"), (&other, "2")] {
+        let token = key.token(&header_of(key, id), &provider.claims("ada", &[]));
+        let reply: Value = echo(&rack, &token).await.json().await.unwrap();
+        assert_eq!(reply["result"]["user"], "ada", "{reply}");
+    }
+    // She is a user like others now.
+    let ada = rack.store.user("default", "ada").await.unwrap().unwrap();
+    assert_eq!((ada.level, ada.personas.len()), (Permission::User, 0));
+    let added: Vec<_> =
+        rack.audit.records().into_iter().filter(|record| record.tool == "sign-in user add").collect();
+    assert_eq!((added.len(), added[0].user.as_str()), (2, "ada"));
+    // Without groups an operator says what she may do.
+    let promoted = User { level: Permission::Admin, ..ada };
+    rack.store.put_user("default", promoted).await.unwrap();
+    let token = one.token(&header_of(&one, "1"), &provider.claims("ada", &[]));
+    tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+    assert_eq!(rack.tools(&token).await, ["admins.only", "echo", "files.erase", "once"]);
+    // Keys go on working beside it.
+    let key = rack.user("default", "bob", Permission::User).await;
+    assert_eq!(echo(&rack, &key).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn b21_no_other_token_opens_anything() {
+    let provider = Provider::start().await;
+    let (key, stolen) = (Key::p256(), Key::p256());
+    provider.publish([key.public("1")]);
+    let rack = provider.rack(|_| {}).await;
+    let (header, good) = (header_of(&key, "1"), provider.claims("ada", &[]));
+    let with = |name: &str, value: Value| {
+        let mut claims = good.clone();
+        match value {
+            Value::Null => drop(claims.as_object_mut().unwrap().remove(name)),
+            value => claims[name] = value,
+        }
+        key.token(&header, &claims)
+    };
+    let headed = |change: Value| {
+        let mut header = header.clone();
+        header.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        key.token(&header, &good)
+    };
+    let now = Timestamp::now().as_second();
+    let valid = key.token(&header, &good);
+    let (signed, signature) = valid.rsplit_once('.').unwrap();
+    let unsigned = format!("{}.{}.", base64(r#"{"alg":"none"}"#), base64(good.to_string()));
+    // HMAC with what everybody knows, the public key.
+    let hmac = {
+        let message = format!("{}.{}", base64(r#"{"alg":"HS256","kid":"1"}"#), base64(good.to_string()));
+        let secret =
+            ring::hmac::Key::new(ring::hmac::HMAC_SHA256, key.public("1")["x"].as_str().unwrap().as_bytes());
+        format!("{message}.{}", base64(ring::hmac::sign(&secret, message.as_bytes())))
+    };
+    let tampered = {
+        let (head, _) = signed.split_once('.').unwrap();
+        format!("{head}.{}.{signature}", base64(provider.claims("root", &["admins"]).to_string()))
+    };
+    for (what, token) in [
+        ("issuer", with("iss", json!("https://evil.example"))),
+        ("audience", with("aud", json!("https://tools.example/other"))),
+        ("no audience", with("aud", Value::Null)),
+        ("no issuer", with("iss", Value::Null)),
+        ("expired", with("exp", json!(now - 60))),
+        ("no expiry", with("exp", Value::Null)),
+        ("expiry as text", with("exp", json!("tomorrow"))),
+        ("not yet", with("nbf", json!(now + 600))),
+        ("when, as text", with("nbf", json!("now"))),
+        ("unsigned", unsigned.clone()),
+        ("unsigned, with a signature", format!("{unsigned}{signature}")),
+        ("hmac", hmac),
+        ("other claims", tampered),
+        ("another's key", stolen.token(&header, &good)),
+        ("no such key", headed(json!({"kid": "9"}))),
+        ("another algorithm", headed(json!({"alg": "RS256"}))),
+        ("another kind", headed(json!({"typ": "logout+jwt"}))),
+        ("extensions", headed(json!({"crit": ["x"], "x": 1}))),
+        ("long", with("pad", json!("x".repeat(20_000)))),
+        ("not base64", "a.b.c".to_owned()),
+    ] {
+        let (status, kind, challenge) = refusal(echo(&rack, &token).await).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{what}");
+        if what != "unsigned" {
+            assert_eq!(kind, "invalid_token", "{what}");
+            assert!(
+                challenge.contains("error=\"invalid_token\", error_description=\""),
+                "{what}: {challenge}"
+            );
+        }
+    }
+    assert!(rack.store.users("default").await.unwrap().is_empty());
+    assert_eq!(echo(&rack, &valid).await.status(), StatusCode::OK);
+    // Whatever keys tokens name, the provider is asked for its keys once in a while.
+    assert!(provider.asked.load(Ordering::SeqCst) <= 2);
+}
+
+#[tokio::test]
+async fn b21_n10_a_client_is_told_where_to_get_a_token() {
+    let provider = Provider::start().await;
+    let key = Key::p256();
+    provider.publish([key.public("1")]);
+    let rack = provider.rack(|settings| settings.required_scopes = vec!["tools".into()]).await;
+    let get = async |path: &str| rack.client.get(format!("{}{path}", rack.base)).send().await.unwrap();
+    for (path, resource, place) in [
+        ("/mcp", "https://tools.example/mcp", "/.well-known/oauth-protected-resource/mcp"),
+        ("/v1/models", "https://tools.example", "/.well-known/oauth-protected-resource"),
+    ] {
+        let (status, kind, challenge) = refusal(get(path).await).await;
+        assert_eq!((status, kind.as_str()), (StatusCode::UNAUTHORIZED, "invalid_api_key"));
+        assert_eq!(
+            challenge,
+            format!("Bearer realm=\"toolrack\", scope=\"tools\", resource_metadata=\"{PUBLIC}{place}\"")
+        );
+        let metadata: Value = get(place).await.json().await.unwrap();
+        assert_eq!(
+            metadata,
+            json!({"resource": resource, "authorization_servers": [provider.issuer], "scopes_supported": ["tools"],
+                "bearer_methods_supported": ["header"], "resource_name": "Toolrack"})
+        );
+    }
+    let narrow = {
+        let mut claims = provider.claims("ada", &[]);
+        claims["scope"] = json!("openid");
+        key.token(&header_of(&key, "1"), &claims)
+    };
+    let (status, kind, challenge) = refusal(echo(&rack, &narrow).await).await;
+    assert_eq!((status, kind.as_str()), (StatusCode::FORBIDDEN, "insufficient_scope"));
+    assert!(
+        challenge.contains("error=\"insufficient_scope\", scope=\"tools\", resource_metadata="),
+        "{challenge}"
+    );
+    // A server without sign-in has no such metadata.
+    let plain = Rack::start(Access::default()).await;
+    let place = format!("{}/.well-known/oauth-protected-resource", plain.base);
+    assert_eq!(plain.client.get(place).send().await.unwrap().status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn b21_groups_give_level_and_personas_and_an_old_token_gives_nothing_back() {
+    let provider = Provider::start().await;
+    let key = Key::p256();
+    provider.publish([key.public("1")]);
+    let rack = provider
+        .rack(|settings| {
+            let group = |level, personas: &[&str]| GroupSettings {
+                level,
+                personas: personas.iter().map(|name| (*name).to_owned()).collect(),
+            };
+            settings.level = Permission::Guest;
+            settings.groups = BTreeMap::from([
+                ("admins".to_owned(), group(Permission::Admin, &[])),
+                ("filers".to_owned(), group(Permission::User, &["filer"])),
+            ]);
+        })
+        .await;
+    let persona = Persona {
+        name: "filer".into(),
+        allowed_modules: ["files".into()].into(),
+        created_at: Timestamp::now(),
+    };
+    rack.store.put_persona("default", persona).await.unwrap();
+    let token = |user: &str, groups: &[&str], ago: i64| {
+        let mut claims = provider.claims(user, groups);
+        claims["iat"] = json!(Timestamp::now().as_second() - ago);
+        key.token(&header_of(&key, "1"), &claims)
+    };
+    let chief = token("ada", &["admins"], 200);
+    assert_eq!(rack.tools(&chief).await, ["admins.only", "echo", "files.erase", "once"]);
+    assert_eq!(rack.tools(&token("bob", &["filers"], 0)).await, ["files.erase"]);
+    // Her groups change: what the newest token says holds, also for the older one.
+    assert_eq!(rack.tools(&token("ada", &["filers"], 100)).await, ["files.erase"]);
+    tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+    assert_eq!(rack.tools(&chief).await, ["files.erase"]);
+    let ada = rack.store.user("default", "ada").await.unwrap().unwrap();
+    assert_eq!((ada.level, ada.personas.as_slice()), (Permission::User, ["filer".to_owned()].as_slice()));
+}
+
+#[tokio::test]
+async fn b21_nobody_becomes_a_user_who_should_not() {
+    let provider = Provider::start().await;
+    let key = Key::p256();
+    provider.publish([key.public("1")]);
+    let token = |user: &str| key.token(&header_of(&key, "1"), &provider.claims(user, &[]));
+    let rack = provider.rack(|settings| settings.create_users = false).await;
+    let (status, kind, _) = refusal(echo(&rack, &token("eve")).await).await;
+    assert_eq!((status, kind.as_str()), (StatusCode::FORBIDDEN, "sign_in_not_allowed"));
+    rack.user("default", "ada", Permission::User).await;
+    assert_eq!(echo(&rack, &token("ada")).await.status(), StatusCode::OK);
+    // Nor does anybody become the user of the configuration, whatever the name.
+    let rack = provider.rack(|_| {}).await;
+    let (status, kind, _) = refusal(echo(&rack, &token("local")).await).await;
+    assert_eq!((status, kind.as_str()), (StatusCode::FORBIDDEN, "sign_in_not_allowed"));
+    assert!(rack.store.users("default").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn b21_keys_change_and_a_provider_that_is_gone_is_no_open_door() {
+    let provider = Provider::start().await;
+    let (old, new) = (Key::p256(), Key::edwards());
+    provider.publish([old.public("1")]);
+    let rack = provider.rack(|_| {}).await;
+    let token = |key: &Key, id: &str| key.token(&header_of(key, id), &provider.claims("ada", &[]));
+    assert_eq!(echo(&rack, &token(&old, "1")).await.status(), StatusCode::OK);
+    let gone = Rack::start_set(Caller::new("local", Permission::Admin), |server| {
+        let settings = SignInSettings { issuer: "http://127.0.0.1:9".into(), ..SignInSettings::default() };
+        server.access = Access { key_required: true, ..Access::default() };
+        server.sign_in = Some(Arc::new(SignIn::new(settings, PUBLIC).unwrap()));
+    })
+    .await;
+    for _ in 0..2 {
+        let (status, kind, _) = refusal(echo(&gone, &token(&old, "1")).await).await;
+        assert_eq!(
+            (status, kind.as_str()),
+            (StatusCode::SERVICE_UNAVAILABLE, "identity_provider_unavailable")
+        );
+    }
+    // The new key is known some seconds after the old one was asked for.
+    provider.publish([old.public("1"), new.public("2")]);
+    assert_eq!(echo(&rack, &token(&new, "2")).await.status(), StatusCode::UNAUTHORIZED);
+    tokio::time::sleep(std::time::Duration::from_secs(11)).await;
+    assert_eq!(echo(&rack, &token(&new, "2")).await.status(), StatusCode::OK);
+    assert_eq!(provider.asked.load(Ordering::SeqCst), 2);
+}

@@ -1,0 +1,212 @@
+//! Traces of whole chats at a collector that speaks OTLP: requirement B21.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{Json, Router, http::StatusCode, routing::post};
+use llm_bridge::traces::{TraceSettings, Traces};
+use registry_core::{ToolError, ToolPolicy};
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Rack, Setup, until, user, within};
+
+const CLIENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+/// A collector, which does not take the first requests.
+#[derive(Clone, Default)]
+struct Collector {
+    spans: Arc<Mutex<Vec<Value>>>,
+    services: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Collector {
+    /// Its address.
+    async fn start(&self, refuses: usize) -> String {
+        let (collector, left) = (self.clone(), Arc::new(Mutex::new(refuses)));
+        let take = async move |Json(body): Json<Value>| {
+            if *left.lock().unwrap() > 0 {
+                *left.lock().unwrap() -= 1;
+                return StatusCode::SERVICE_UNAVAILABLE;
+            }
+            let of = &body["resourceSpans"][0];
+            collector.services.lock().unwrap().push(attribute(&of["resource"], "service.name"));
+            collector.spans.lock().unwrap().extend(of["scopeSpans"][0]["spans"].as_array().unwrap().clone());
+            StatusCode::OK
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = Router::new().route("/v1/traces", post(take));
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        format!("http://{address}/v1/traces")
+    }
+
+    fn spans(&self) -> Vec<Value> {
+        self.spans.lock().unwrap().clone()
+    }
+
+    fn named(&self, name: &str) -> Vec<Value> {
+        self.spans().into_iter().filter(|span| span["name"] == name).collect()
+    }
+}
+
+/// The value of an attribute, whatever its type.
+fn attribute(of: &Value, name: &str) -> Value {
+    let attributes = of["attributes"].as_array().unwrap();
+    let found = attributes.iter().find(|attribute| attribute["key"] == name);
+    found.map_or(Value::Null, |found| found["value"].as_object().unwrap().values().next().unwrap().clone())
+}
+
+fn settings(endpoint: &str) -> TraceSettings {
+    TraceSettings {
+        endpoint: endpoint.to_owned(),
+        headers: Vec::new(),
+        timeout: Duration::from_secs(5),
+        service: "rack".to_owned(),
+        content: false,
+        sample: 1.0,
+    }
+}
+
+async fn rack(traces: &Traces) -> Rack {
+    let setup = Setup::new()
+        .plain_tool("breaks", ToolPolicy::new(), |_| async { Err(ToolError::failed("it is broken")) });
+    let answers = [
+        Answer::new()
+            .call("c1", "add", &json!({"a": 1, "b": 41_000}))
+            .call("c2", "breaks", &json!({}))
+            .finish("tool_calls")
+            .usage(10, 5)
+            .into(),
+        Answer::text("It is 41001.").usage(20, 7).into(),
+    ];
+    setup.with(|setup| setup.traces = Some(traces.clone())).start(answers).await
+}
+
+/// The id of the trace that the answer has in a header.
+async fn ask(rack: &Rack, traceparent: Option<&str>) -> Option<String> {
+    let body = json!({"model": "m", "messages": [user("What is 1 + 41000?")], "stream": true});
+    let request = rack.client.post(rack.url("/v1/chat/completions")).json(&body);
+    let request =
+        traceparent.into_iter().fold(request, |request, value| request.header("traceparent", value));
+    let answered = within(request.send()).await.unwrap();
+    let id = answered.headers().get("x-toolrack-trace").map(|id| id.to_str().unwrap().to_owned());
+    assert!(within(answered.text()).await.unwrap().contains("41001"));
+    id
+}
+
+/// The `traceparent` of the requests to the model server.
+fn told(rack: &Rack) -> Vec<Option<String>> {
+    let header = |head: &str| {
+        let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(name, _)| name.eq_ignore_ascii_case("traceparent")).map(|(_, value)| value.to_owned())
+    };
+    rack.upstream.asked().iter().map(|asked| header(&asked.head)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b21_a_turn_is_a_tree_of_spans_in_the_trace_of_its_client() {
+    let collector = Collector::default();
+    // The collector is busy at first; nothing is lost.
+    let traces = Traces::start(settings(&collector.start(1).await)).unwrap();
+    let rack = rack(&traces).await;
+    let id = ask(&rack, Some(CLIENT)).await.unwrap();
+    within(traces.flush()).await;
+    assert_eq!(id, "4bf92f3577b34da6a3ce929d0e0e4736");
+    let get = async |id: &str| rack.client.get(rack.url(&format!("/api/traces/{id}"))).send().await.unwrap();
+    let kept: Value = get(&id).await.json().await.unwrap();
+    assert_eq!(kept["spans"].as_array().unwrap().len(), 5, "{kept}");
+    assert_eq!((&kept["spans"][0]["name"], &kept["trace_id"]), (&json!("invoke_agent toolrack"), &json!(id)));
+    assert_eq!(get("unknown").await.status(), 404);
+
+    assert_eq!(collector.services.lock().unwrap().first().unwrap(), "rack");
+    let [turn] = &collector.named("invoke_agent toolrack")[..] else { panic!("{:?}", collector.spans()) };
+    assert_eq!(turn["parentSpanId"], "00f067aa0ba902b7");
+    assert_eq!(attribute(turn, "gen_ai.operation.name"), "invoke_agent");
+    assert_eq!(attribute(turn, "gen_ai.usage.input_tokens"), "30");
+    assert_eq!(attribute(turn, "gen_ai.usage.output_tokens"), "12");
+    assert_eq!(turn["status"], json!({}));
+    let chats = collector.named("chat m");
+    assert_eq!(chats.len(), 2);
+    for chat in &chats {
+        assert_eq!((&chat["parentSpanId"], &chat["kind"]), (&turn["spanId"], &json!(3)));
+        assert_eq!(attribute(chat, "gen_ai.request.model"), "m");
+    }
+    assert_eq!(
+        attribute(&chats[0], "gen_ai.response.finish_reasons"),
+        json!({"values": [{"stringValue": "tool_calls"}]})
+    );
+    let [tool] = &collector.named("execute_tool add")[..] else { panic!("{:?}", collector.spans()) };
+    assert_eq!(tool["parentSpanId"], turn["spanId"]);
+    assert_eq!(attribute(tool, "gen_ai.operation.name"), "execute_tool");
+    assert_eq!(attribute(tool, "gen_ai.tool.name"), "add");
+    assert!(attribute(tool, "gen_ai.tool.call.id").is_string() && attribute(tool, "error.type").is_null());
+    let [broken] = &collector.named("execute_tool breaks")[..] else { panic!("{:?}", collector.spans()) };
+    assert_eq!((&broken["status"]["code"], attribute(broken, "error.type")), (&json!(2), json!("failed")));
+    for span in collector.spans() {
+        assert_eq!(span["traceId"], "4bf92f3577b34da6a3ce929d0e0e4736");
+        let time = |name: &str| span[name].as_str().unwrap().parse::<u64>().unwrap();
+        assert!(time("startTimeUnixNano") <= time("endTimeUnixNano"));
+        // What was said is in none.
+        assert!(!span.to_string().contains("4100"), "{span}");
+    }
+    // The model server is told in which span it is asked.
+    let expected: Vec<_> = chats
+        .iter()
+        .map(|chat| {
+            Some(format!("00-4bf92f3577b34da6a3ce929d0e0e4736-{}-01", chat["spanId"].as_str().unwrap()))
+        })
+        .collect();
+    assert_eq!(told(&rack), expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b21_what_was_said_is_traced_only_where_it_is_switched_on() {
+    let collector = Collector::default();
+    let content = TraceSettings { content: true, ..settings(&collector.start(0).await) };
+    let traces = Traces::start(content).unwrap();
+    let rack = rack(&traces).await;
+    ask(&rack, None).await;
+    within(traces.flush()).await;
+    let tool = collector.named("execute_tool add").remove(0);
+    assert_eq!(attribute(&tool, "gen_ai.tool.call.arguments"), r#"{"a":1,"b":41000}"#);
+    assert_eq!(attribute(&tool, "gen_ai.tool.call.result"), "sum=41001");
+    let said = attribute(&collector.named("chat m")[1], "gen_ai.output.messages");
+    assert!(said.as_str().unwrap().contains("It is 41001."), "{said}");
+    // A trace that begins here has no parent.
+    assert!(collector.named("invoke_agent toolrack")[0].get("parentSpanId").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b21_a_trace_that_is_not_kept_is_only_passed_on() {
+    let collector = Collector::default();
+    let none = TraceSettings { sample: 0.0, ..settings(&collector.start(0).await) };
+    let traces = Traces::start(none).unwrap();
+    let unsampled = CLIENT.replace("-01", "-00");
+    let first = rack(&traces).await;
+    assert_eq!(ask(&first, Some(&unsampled)).await, None);
+    assert_eq!(told(&first), [Some(unsampled.clone()), Some(unsampled)]);
+    let second = rack(&traces).await;
+    ask(&second, None).await;
+    assert_eq!(told(&second), [None, None]);
+    // What is no `traceparent` begins a trace, or none.
+    let third = rack(&traces).await;
+    ask(&third, Some("00-zz")).await;
+    within(traces.flush()).await;
+    assert!(collector.spans().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b21_a_collector_that_is_away_holds_up_nobody() {
+    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let traces = Traces::start(settings(&format!("http://{nowhere}/v1/traces"))).unwrap();
+    let rack = rack(&traces).await;
+    ask(&rack, None).await;
+    let asked = rack.upstream.asked().len();
+    until(|| asked == 2).await;
+    for wrong in ["collector:4318", "ftp://collector/", ""] {
+        let fault = Traces::start(settings(wrong)).unwrap_err();
+        assert!(fault.contains("traces.endpoint"), "{fault}");
+    }
+}

@@ -1,0 +1,360 @@
+// A chat with calls that the tab keeps, on a desktop and on a phone, and a server with a key.
+
+import { ERASE, QUESTION, URL_UNDER_TEST, WAIT, answerText, ask, check, equal, idle, noOverflow, open, shot, withoutChats } from './support.mjs';
+
+const SOURCES = `Sources for "why water boils":
+1. Boiling <b onclick="alert(1)">water</b> (https://one.example/boil_(water)).
+2. javascript:alert(1) http://two.example/?a=1&b=2, ${'long'.repeat(30)}`;
+
+/** What the server sends of a call with a word to the user. */
+function research() {
+  const call = { id: 'call-1', name: 'research' };
+  const chunks = [
+    { x_toolrack: { type: 'call_started', ...call, arguments: { query: 'why water boils' }, dialect: 'native' } },
+    { x_toolrack: { type: 'call_finished', ...call, success: true, result: '1. Boiling water', message: SOURCES, duration_ms: 812 } },
+    { choices: [{ delta: { content: 'Water boils when its vapour pressure reaches that of the air.' } }] },
+    { choices: [{ delta: {}, finish_reason: 'stop' }] },
+  ];
+  return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`;
+}
+
+const PICTURE = 'iVBORw0KGgoAAAANSUhEUgAAAKAAAABQCAIAAAARP+ljAAAA4klEQVR42u3csQkAIAxFwWzgppbO6wKCI2SHFEHkwP7DuzYY+57yG2uWn92e3RAasNCAhQYMGLBdwHYB2wUMWGjAQgMWGrBdwHYB2wUMWGjAQgMWGjDgVmCx/t4FDFhowEIDBgzYLmC7gO0CBiw0YKEBCw3YLmC7gO0CBiw0YKEBCw0YcC+wWK4qhQYsNGDAgO0CtgvYLmDAQgMWGrDQgO0CtgvYLmDAQgMWGrDQgAEDtuufLLuuKu0CBiw0YKEBCw3YLmC7gO0CBiw0YKEBCw3YLmC7gO0CBiw0YKEBC/3gbgKYfTVlY3fNFwAAAABJRU5ErkJggg==';
+
+/** What the server sends of calls whose results have parts. */
+function parts() {
+  const call = { id: 'call-1', name: 'report' };
+  const file = (name, size) => ({ name, size, id: name, path: `api/files/${name}/${name}`, mimeType: 'text/csv' });
+  const message = (part, text) => ({ choices: [{ delta: { content: text } }], x_toolrack: { type: 'message', id: call.id, part } });
+  const rows = Array.from({ length: 30 }, (_, day) => [`2026-11-${day + 1} <b>bold</b>`, day / 2, null]);
+  const chunks = [
+    { x_toolrack: { type: 'call_started', ...call, arguments: {}, dialect: 'native' } },
+    message({ type: 'text', text: 'Reading ' }, 'Reading '),
+    message({ type: 'text', text: 'the sensors.' }, 'the sensors.'),
+    { x_toolrack: { type: 'call_finished', ...call, success: true, result: null, message: null, duration_ms: 812 } },
+    message({ type: 'image', ...file('map.png', 250), mimeType: 'image/png' }, '![map.png](http://rack/map.png)'),
+    message({ type: 'audio', ...file('wind.wav', 1644), mimeType: 'audio/wav' }, '[wind.wav](http://rack/wind.wav)'),
+    message({ type: 'table', columns: ['day', 'degrees', 'wind'], rows, total: 230, ...file('table.csv', 5000) }, '| day | degrees | wind |'),
+    message({ type: 'markdown', text: '**Storm** from the west.\n\n<img src=x onerror="alert(1)"><script>alert(2)</script>' }, '**Storm**'),
+    message({ type: 'file', ...file('report.csv', 8) }, '[report.csv](http://rack/report.csv)'),
+    message({ type: 'file', ...file('gone.csv', 8) }, '[gone.csv](http://rack/gone.csv)'),
+    { choices: [{ delta: {}, finish_reason: 'stop' }] },
+  ];
+  return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`;
+}
+
+/** What the server sends of thinking, twelve equal calls, and one that fails. */
+function repeated() {
+  const call = (id, place, success = true) => [
+    { x_toolrack: { type: 'call_started', id, name: 'look', arguments: { place }, dialect: 'native' } },
+    { x_toolrack: { type: 'call_finished', id, name: 'look', success, result: success ? 'nothing' : null, error: success ? null : 'There is no such place; name one from the list', duration_ms: 0 } },
+  ];
+  const chunks = [
+    { choices: [{ delta: { reasoning_content: 'Let me see' } }] },
+    ...Array.from({ length: 12 }, (_, index) => call(`call-${index}`, 'here')).flat(),
+    ...call('call-12', 'nowhere', false),
+    { choices: [{ delta: {}, finish_reason: 'length' }] },
+  ];
+  return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`;
+}
+
+/** A second of silence. */
+function silence() {
+  const wave = Buffer.alloc(44 + 8000);
+  wave.write('RIFF', 0); wave.writeUInt32LE(36 + 8000, 4); wave.write('WAVEfmt ', 8);
+  wave.writeUInt32LE(16, 16); wave.writeUInt16LE(1, 20); wave.writeUInt16LE(1, 22); wave.writeUInt32LE(8000, 24);
+  wave.writeUInt32LE(8000, 28); wave.writeUInt16LE(1, 32); wave.writeUInt16LE(8, 34); wave.write('data', 36); wave.writeUInt32LE(8000, 40);
+  return wave.fill(128, 44);
+}
+
+/** Lets a page get an answer with parts, and their files. */
+async function withParts(page) {
+  await page.route('**/v1/chat/completions', (route) => route.fulfill({ contentType: 'text/event-stream', body: parts() }));
+  await page.route('**/api/files/**', (route) => {
+    const name = route.request().url().split('/').at(-1);
+    if (name === 'gone.csv') return route.fulfill({ status: 404, json: { error: { message: 'there is no such file' } } });
+    const [contentType, body] = name === 'map.png' ? ['image/png', Buffer.from(PICTURE, 'base64')]
+      : name === 'wind.wav' ? ['audio/wav', silence()] : ['text/csv', 'a,b\n1,2\n'];
+    return route.fulfill({ contentType, body });
+  });
+}
+
+export async function desktop(browser) {
+  const { page, complaints, context } = await open(browser, { viewport: { width: 1280, height: 860 } }, withoutChats);
+  await shot(page, 'desktop-empty');
+
+  await check('example questions come from the enabled tools', async () => {
+    const count = await page.locator('#examples button').count();
+    if (count < 1 || count > 4) throw new Error(`${count} examples`);
+  });
+
+  await check('a question makes a call, and its card ends as done', async () => {
+    await ask(page, QUESTION);
+    await page.waitForSelector('.call[data-name="calculate"][data-state="ok"]');
+    await idle(page);
+    await shot(page, 'desktop-answer');
+  });
+
+  await check('the answer contains the result', async () => {
+    const text = await answerText(page);
+    if (!text.includes('483')) throw new Error(`no 483 in: ${text}`);
+  });
+
+  await check('the finished text is rendered', () => page.waitForSelector('.answer .text:not(.plain) p'));
+
+  await check('the card opens and shows arguments and result', async () => {
+    await page.click('.call summary');
+    const text = await page.locator('.call .call-body').first().innerText();
+    for (const word of ['Arguments', '17 + 4', 'Result', '483']) {
+      if (!text.includes(word)) throw new Error(`no ${word} in: ${text}`);
+    }
+    await shot(page, 'desktop-card');
+  });
+
+  await check('a reload keeps the conversation', async () => {
+    await page.reload();
+    await page.waitForSelector('.call[data-name="calculate"][data-state="ok"]');
+    equal(await page.locator('.asked').innerText(), QUESTION, 'question');
+  });
+
+  await check('a second question sends roles and contents only', async () => {
+    const request = page.waitForRequest((sent) => sent.url().endsWith('/v1/chat/completions'));
+    await ask(page, QUESTION);
+    const { messages } = (await request).postDataJSON();
+    equal(messages.map((message) => message.role), ['user', 'assistant', 'user'], 'roles');
+    equal([...new Set(messages.flatMap(Object.keys))].sort(), ['content', 'role'], 'fields');
+    await idle(page);
+  });
+
+  await check('the tools panel lists, filters and closes', async () => {
+    await page.click('#tools-toggle');
+    await page.waitForSelector('#tools-list .tool-name:text-is("calculate")');
+    await shot(page, 'desktop-tools');
+    await page.fill('#tools-filter', 'calculate');
+    equal(await page.locator('#tools-list .tool-name').first().innerText(), 'calculate', 'first tool');
+    await page.fill('#tools-filter', 'no such tool anywhere');
+    equal(await page.locator('#tools-list .tool').count(), 0, 'tools shown');
+    await page.click('#tools-close');
+    await page.waitForSelector('#tools', { state: 'hidden' });
+  });
+
+  await check('Escape stops an answer', async () => {
+    await page.route('**/v1/chat/completions', () => {});
+    await ask(page, QUESTION);
+    await page.waitForSelector('#stop:not([hidden])');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('.answer:last-child .notice:text-is("Stopped.")');
+    await page.unroute('**/v1/chat/completions');
+    await page.click('#new-chat');
+  });
+
+  await check('an error of the server is shown, and a second try works', async () => {
+    const before = complaints.length;
+    await page.route('**/v1/chat/completions', (route) => route.fulfill({ status: 502, json: { error: { message: 'no model here' } } }));
+    await ask(page, QUESTION);
+    await page.waitForSelector('.answer:last-child .error p:text-is("no model here")');
+    await shot(page, 'desktop-error');
+    // The browser reports the 502 that this check has ordered.
+    complaints.splice(before);
+    await page.unroute('**/v1/chat/completions');
+    await page.click('.retry:visible');
+    await page.waitForSelector('.answer:last-child .call[data-state="ok"]');
+    await idle(page);
+  });
+
+  await check('a call that cannot be undone is asked about, and refused', async () => {
+    await ask(page, ERASE);
+    await page.waitForSelector('.answer:last-child .call-ask:not([hidden])');
+    const shown = await page.locator('.answer:last-child .call').innerText();
+    if (!shown.includes('milk')) throw new Error(`the arguments are not shown: ${shown}`);
+    await shot(page, 'desktop-approval');
+    await page.click('.answer:last-child .call-ask .refuse');
+    await page.waitForSelector('.answer:last-child .call[data-name="erase_note"][data-state="failed"]');
+    await idle(page);
+    await shot(page, 'desktop-refused');
+  });
+
+  await check('it is made once it is allowed', async () => {
+    await ask(page, ERASE);
+    await page.click('.answer:last-child .call-ask .allow');
+    await page.waitForSelector('.answer:last-child .call[data-name="erase_note"][data-state="ok"]');
+    await idle(page);
+    const text = await answerText(page);
+    if (!text.includes('The note is gone.')) throw new Error(`no result in: ${text}`);
+  });
+
+  await check('the word of a tool to the user stands under its call, as text with links', async () => {
+    await page.route('**/v1/chat/completions', (route) => route.fulfill({ contentType: 'text/event-stream', body: research() }));
+    await ask(page, 'Research boiling');
+    const said = page.locator('.answer:last-child .call-said');
+    await said.waitFor();
+    await idle(page);
+    await shot(page, 'desktop-said');
+    equal(await said.innerText(), SOURCES, 'text');
+    equal(await said.locator('a').evaluateAll((links) => links.map((link) => [link.href, link.target])), [
+      ['https://one.example/boil_(water)', '_blank'], ['http://two.example/?a=1&b=2', '_blank'],
+    ], 'links');
+    await page.unroute('**/v1/chat/completions');
+    await page.reload();
+    equal(await said.innerText(), SOURCES, 'text after a reload');
+  });
+
+  await check('parts of a result are shown as what they are, and files are saved', async () => {
+    await withParts(page);
+    await ask(page, 'How was the weather?');
+    const shown = page.locator('.answer:last-child .call-parts');
+    const picture = shown.locator('img');
+    await picture.waitFor();
+    await idle(page);
+    equal(await picture.evaluate(async (image) => { await image.decode(); return [image.naturalWidth, image.alt]; }), [160, 'map.png'], 'picture');
+    await page.waitForFunction(() => document.querySelector('.answer:last-child audio')?.duration === 1);
+    equal(await shown.locator('.text').first().innerText(), 'Reading the sensors.', 'streamed text');
+    const cells = (row) => shown.locator('tbody tr').nth(row).locator('td').allInnerTexts();
+    equal([await cells(1), await shown.locator('tbody tr').count()], [['2026-11-2 <b>bold</b>', '0.5', ''], 30], 'table');
+    if (!(await shown.innerText()).includes('200 more rows in the file')) throw new Error('the rest of the table is not named');
+    equal(await shown.locator('strong').innerText(), 'Storm', 'Markdown');
+    equal(await shown.evaluate((node) => node.querySelectorAll('b, script, [onerror]').length), 0, 'hostile elements');
+    const [download] = await Promise.all([page.waitForEvent('download'), shown.locator('.part-file', { hasText: 'report.csv' }).click()]);
+    equal(download.suggestedFilename(), 'report.csv', 'file');
+    await shot(page, 'desktop-parts');
+    await page.locator('.answer:last-child').evaluate((node) => node.scrollIntoView());
+    await shot(page, 'desktop-parts-top');
+    await page.reload();
+    await picture.waitFor();
+    equal(await shown.locator('tbody tr').count(), 30, 'table after a reload');
+  });
+
+  await check('an answer of parts alone is sent back with the next question', async () => {
+    const request = page.waitForRequest('**/v1/chat/completions');
+    await ask(page, 'And tomorrow?');
+    const { messages } = (await request).postDataJSON();
+    const said = messages.at(-2);
+    equal([said.role, said.content.startsWith('Reading the sensors.![map.png]')], ['assistant', true], 'the answer before');
+    await idle(page);
+    // Its files are asked for as well.
+    await page.waitForSelector('.answer:last-child audio');
+    await page.waitForSelector('.answer:last-child .call-parts img');
+    await page.unroute('**/v1/chat/completions');
+    await page.unroute('**/api/files/**');
+  });
+
+  await check('b17 equal calls are one card, thinking is folded with its time, and an error says what to do', async () => {
+    await page.route('**/v1/chat/completions', (route) => route.fulfill({ contentType: 'text/event-stream', body: repeated() }));
+    await ask(page, 'Again and again');
+    await idle(page);
+    const answer = page.locator('.answer:last-child');
+    equal(await answer.locator('.call').evaluateAll((cards) => cards.map((card) => [card.dataset.name, card.querySelector('.count')?.textContent ?? ''])),
+      [['look', '× 12'], ['look', '']], 'cards');
+    equal(await answer.locator('.thinking').evaluate((node) => [node.open, node.querySelector('summary').innerText]), [false, 'Thought for 1.0 s'], 'thinking');
+    await answer.locator('.thinking summary').click();
+    await answer.locator('.thinking-text:has-text("Let me see")').waitFor();
+    equal(await answer.locator('.call-line').last().innerText(), 'There is no such place; name one from the list', 'error');
+    equal(await answer.locator('.notice').innerText(), 'The answer was cut off at the model’s length limit.', 'end');
+    await page.unroute('**/v1/chat/completions');
+  });
+
+  await check('a new chat is empty', async () => {
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome:not([hidden])');
+    equal(await page.locator('#log > *').count(), 0, 'messages left');
+  });
+
+  await check('no console error, CSP violation or foreign request', () => equal(complaints, [], 'complaints'));
+  await context.close();
+}
+
+export async function phone(browser) {
+  const { page, complaints, context } = await open(browser,
+    { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true, colorScheme: 'dark' }, withoutChats);
+  await shot(page, 'phone-empty');
+  await check('phone: the empty page does not scroll sideways', () => noOverflow(page));
+
+  await check('phone: an answer with an open card does not scroll sideways', async () => {
+    await ask(page, QUESTION);
+    await page.waitForSelector('.call[data-state="ok"]');
+    await idle(page);
+    await page.click('.call summary');
+    await shot(page, 'phone-answer');
+    await noOverflow(page);
+  });
+
+  await check('phone: a question about a call does not scroll sideways', async () => {
+    await ask(page, ERASE);
+    await page.waitForSelector('.answer:last-child .call-ask:not([hidden])');
+    await shot(page, 'phone-approval');
+    await noOverflow(page);
+    await page.click('.answer:last-child .call-ask .refuse');
+    await idle(page);
+  });
+
+  await check('phone: a long word of a tool does not scroll sideways', async () => {
+    await page.route('**/v1/chat/completions', (route) => route.fulfill({ contentType: 'text/event-stream', body: research() }));
+    await ask(page, 'Research boiling');
+    await page.waitForSelector('.answer:last-child .call-said');
+    await idle(page);
+    await shot(page, 'phone-said');
+    await noOverflow(page);
+    await page.unroute('**/v1/chat/completions');
+  });
+
+  await check('phone: parts of a result do not scroll sideways', async () => {
+    await withParts(page);
+    await ask(page, 'How was the weather?');
+    await page.waitForSelector('.answer:last-child .call-parts img');
+    await idle(page);
+    await page.waitForSelector('.answer:last-child audio');
+    await shot(page, 'phone-parts');
+    await noOverflow(page);
+    await page.unroute('**/v1/chat/completions');
+    await page.unroute('**/api/files/**');
+  });
+
+  await check('phone: the drawer opens, fits, and Escape closes it', async () => {
+    await page.click('#tools-toggle');
+    await page.waitForSelector('#tools-list .tool');
+    await shot(page, 'phone-tools');
+    await noOverflow(page);
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('#tools', { state: 'hidden' });
+  });
+
+  await check('phone: no console error, CSP violation or foreign request', () => equal(complaints, [], 'complaints'));
+  await context.close();
+}
+
+/** The browser's own routes stand for a server with a key, in front of the one without. */
+export async function keyed(browser) {
+  const context = await browser.newContext({ locale: 'en-GB', serviceWorkers: 'block' });
+  const page = await context.newPage();
+  page.setDefaultTimeout(WAIT);
+  await page.route(/\/(v1|api)\//, (route) => (route.request().headers().authorization === 'Bearer secret'
+    ? route.continue() : route.fulfill({ status: 401, json: { error: { message: 'this server asks for a key' } } })));
+  await withoutChats(page);
+  await page.route('**/healthz', (route) => route.fulfill({ json: { status: 'ok', upstream: 'openai', model: 'configured', tools: 1 } }));
+  await page.route('**/v1/models', (route) => (route.request().headers().authorization === 'Bearer secret'
+    ? route.fulfill({ json: { data: [{ id: 'first' }, { id: 'configured' }] } }) : route.fallback()));
+  await page.goto(URL_UNDER_TEST);
+
+  await check('a key is asked for until it is the right one', async () => {
+    for (const key of ['wrong', 'secret']) {
+      await page.fill('#key-dialog input', key);
+      if (key === 'secret') await shot(page, 'desktop-key');
+      await page.press('#key-dialog input', 'Enter');
+      if (key === 'wrong') await page.waitForSelector('#key-dialog p:has-text("does not take")');
+    }
+    await page.waitForSelector('#examples button');
+    equal(await page.locator('#key-dialog').count(), 0, 'dialogs left');
+  });
+
+  await check('the key is kept and goes with every request', async () => {
+    await page.reload();
+    await page.waitForSelector('#examples button');
+    await ask(page, QUESTION);
+    await page.waitForSelector('.call[data-name="calculate"][data-state="ok"]');
+    await page.waitForSelector('.answer .text:not(.plain) p');
+  });
+
+  await check('the configured model is chosen, whatever is listed first', async () => {
+    equal(await page.inputValue('#model'), 'configured', 'model');
+  });
+  await context.close();
+}

@@ -1,0 +1,211 @@
+// Chats that the server keeps: listed, searched, renamed, pinned, exported, deleted; branches; turns that go on without the page.
+
+import { ERASE, QUESTION, URL_UNDER_TEST, answerText, ask, check, equal, idle, open, shot } from './support.mjs';
+
+const rows = (page) => page.locator('.chat-row .chat-title').allInnerTexts();
+const branches = (page) => page.locator('.branches > span').allInnerTexts();
+
+/** Opens the menu of a chat, and chooses. */
+async function choose(page, index, word) {
+  await page.locator('.chat-row').nth(index).hover();
+  await page.locator('.chat-more').nth(index).click();
+  await page.click(`.menu button:has-text("${word}")`);
+}
+
+/** Whether the server keeps chats. */
+async function areKept() {
+  const { status } = await fetch(new URL('api/chats', URL_UNDER_TEST));
+  if (status === 404) console.log('skipped: chats, as this server keeps none');
+  return status !== 404;
+}
+
+export async function chats(browser) {
+  if (!(await areKept())) return;
+  const { page, complaints, context } = await open(browser, { viewport: { width: 1280, height: 860 } });
+
+  await check('b17 a chat is kept by the server, and is there in another browser', async () => {
+    await ask(page, QUESTION);
+    await page.waitForSelector('.call[data-name="calculate"][data-state="ok"]');
+    await idle(page);
+    await page.waitForSelector('.chat-row.shown');
+    const other = await open(browser, { viewport: { width: 1280, height: 860 } });
+    await other.page.click('.chat-row a');
+    await other.page.waitForSelector('.answer .call[data-name="calculate"][data-state="ok"]');
+    equal(await other.page.locator('.asked').innerText(), QUESTION, 'question');
+    if (!(await answerText(other.page)).includes('483')) throw new Error('the answer is not there');
+    await other.context.close();
+    await page.reload();
+    await page.waitForSelector('.answer .call[data-state="ok"]');
+    equal(await page.locator('.chat-row.shown').count(), 1, 'chats shown after a reload');
+  });
+
+  await check('b17 a message is edited with the keyboard, and both branches stay', async () => {
+    await page.focus('#question');
+    await page.keyboard.press('ArrowUp');
+    await page.waitForSelector('.editor textarea:focus');
+    equal(await page.inputValue('.editor textarea'), QUESTION, 'text to edit');
+    await page.fill('.editor textarea', 'What is 2 * 21?');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.asked:text-is("What is 2 * 21?")');
+    await idle(page);
+    if (!(await answerText(page)).includes('42')) throw new Error(await answerText(page));
+    equal(await branches(page), ['2 / 2'], 'branches');
+    await page.click('.branches .back');
+    await page.waitForSelector(`.asked:text-is("${QUESTION}")`);
+    if (!(await answerText(page)).includes('483')) throw new Error(await answerText(page));
+    await page.reload();
+    await page.waitForSelector(`.asked:text-is("${QUESTION}")`);
+    equal(await branches(page), ['1 / 2'], 'branches after a reload');
+  });
+
+  await check('b17 another answer stands beside the first, and a message is deleted with what follows', async () => {
+    await page.click('.answer:last-child .regenerate');
+    await page.waitForSelector('.answer .branches:has-text("2 / 2")');
+    await idle(page);
+    await page.waitForSelector('.answer:last-child .call[data-state="ok"]');
+    await shot(page, 'chats-branches');
+    await page.locator('.question').first().hover();
+    await page.click('.question .remove');
+    await page.waitForSelector('.asked:text-is("What is 2 * 21?")');
+    equal(await branches(page), [], 'branches');
+  });
+
+  await check('b17 a turn goes on when the page is closed, and is joined again', async () => {
+    await ask(page, ERASE);
+    await page.waitForSelector('.answer:last-child .call-ask');
+    await page.waitForFunction(() => document.title.startsWith('(1)'));
+    const address = page.url();
+    await page.goto('about:blank');
+    await page.goto(address);
+    await page.waitForSelector('.answer:last-child .call-ask .allow');
+    if (!/\d+ (?:s|min) left/.test(await page.innerText('.answer:last-child .time-left'))) throw new Error('no time is shown');
+    await page.click('#inbox-open');
+    await page.waitForSelector('#inbox .inbox-item:has-text("erase_note")');
+    await shot(page, 'chats-inbox');
+    await page.keyboard.press('Escape');
+    await page.click('.answer:last-child .with-word');
+    await page.fill('.answer:last-child .refusal input', 'It is still needed');
+    await page.press('.answer:last-child .refusal input', 'Enter');
+    await page.waitForSelector('.answer:last-child .call[data-name="erase_note"][data-state="failed"]');
+    await idle(page);
+    await page.waitForFunction(() => !document.title.startsWith('('));
+  });
+
+  await check('b17 a running turn is stopped, and is kept as far as it came', async () => {
+    await ask(page, ERASE);
+    await page.waitForSelector('.answer:last-child .call-ask');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('.answer:last-child .notice:text-is("Stopped.")');
+    await idle(page);
+    await page.reload();
+    await page.waitForSelector('.answer:last-child .call[data-name="erase_note"]:is([data-state="cancelled"], [data-state="failed"])');
+  });
+
+  await check('b17 what is not sent is kept for its chat', async () => {
+    await page.fill('#question', 'A draft');
+    await page.keyboard.press('Control+Shift+O');
+    await page.waitForSelector('#welcome');
+    equal([await page.inputValue('#question'), await page.evaluate(() => document.activeElement.id)], ['', 'question'], 'new chat');
+    await page.goBack();
+    await page.waitForSelector('.answer:last-child .notice:text-is("Stopped.")');
+    equal(await page.inputValue('#question'), 'A draft', 'draft');
+    await page.fill('#question', '');
+  });
+
+  await check('b17 chats are found by words, by keyboard', async () => {
+    await page.keyboard.press('Control+Shift+O');
+    await page.waitForSelector('#welcome');
+    await ask(page, 'What is 7 * 6? Walnut');
+    await page.waitForSelector('.answer .call[data-state="ok"]');
+    await idle(page);
+    const all = (await rows(page)).length;
+    await page.keyboard.press('Control+k');
+    await page.waitForSelector('#chats-search:focus');
+    await page.keyboard.type('walnut');
+    await page.waitForFunction((count) => document.querySelectorAll('.chat-row').length < count, all);
+    equal(await page.locator('.chat-row').count(), 1, 'found');
+    await page.fill('#chats-search', 'no such word anywhere');
+    await page.waitForSelector('#chats .empty');
+    await page.fill('#chats-search', '');
+    await page.waitForFunction((count) => document.querySelectorAll('.chat-row').length === count, all);
+  });
+
+  await check('b17 a chat is renamed, pinned, exported and deleted for good', async () => {
+    await choose(page, 0, 'Rename');
+    await page.fill('.chat-row input', 'Nuts');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.chat-title:text-is("Nuts")');
+    const at = (await rows(page)).length - 1;
+    await choose(page, at, 'Pin');
+    await page.waitForSelector('.chat-row:first-child .chat-title svg');
+    await shot(page, 'chats-list');
+    const nuts = (await rows(page)).indexOf('Nuts');
+    const [download] = await Promise.all([page.waitForEvent('download'), choose(page, nuts, 'Export as Markdown')]);
+    equal(download.suggestedFilename(), 'Nuts.md', 'file');
+    await choose(page, nuts, 'Delete');
+    await page.click('.chat-delete .danger');
+    await page.waitForSelector('.chat-title:text-is("Nuts")', { state: 'detached' });
+    await page.waitForSelector('#welcome');
+  });
+
+  await check('b17 settings hold for a chat', async () => {
+    await page.click('.chat-row a');
+    await page.waitForSelector('.answer');
+    await page.click('#settings-open');
+    await page.fill('#setting-system', 'Be brief.');
+    await page.locator('.tool-choice button:text-is("None")').click();
+    await page.waitForTimeout(500);
+    await page.keyboard.press('Escape');
+    await page.reload();
+    await page.waitForSelector('.answer');
+    await page.click('#settings-open');
+    equal(await page.inputValue('#setting-system'), 'Be brief.', 'system prompt');
+    equal(await page.locator('.choices input:checked').count(), 0, 'tools');
+    await page.keyboard.press('Escape');
+  });
+
+  await check('b17 a picture goes into a message, and stays with it', async () => {
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    await page.evaluate(async () => {
+      const canvas = Object.assign(document.createElement('canvas'), { width: 60, height: 40 });
+      canvas.getContext('2d').fillRect(0, 0, 60, 40);
+      const blob = await new Promise((resolve) => { canvas.toBlob(resolve, 'image/png'); });
+      const clipboardData = new DataTransfer();
+      clipboardData.items.add(new File([blob], 'black.png', { type: 'image/png' }));
+      clipboardData.items.add(new File(['a = 1\n'], 'a.py', { type: '' }));
+      clipboardData.items.add(new File(['%PDF'], 'b.pdf', { type: 'application/pdf' }));
+      document.getElementById('question').dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+    });
+    await page.waitForSelector('.attached li:has-text("black.png")');
+    await page.waitForSelector('.attached .part-error:has-text("b.pdf")');
+    await shot(page, 'chats-attached');
+    await ask(page, 'What is 3 * 4, and what is in this picture?');
+    await idle(page);
+    await page.waitForFunction(() => document.querySelector('.asked-files img')?.naturalWidth === 60);
+    if (!(await page.innerText('.asked')).includes('a = 1')) throw new Error('the text is not in the message');
+    await page.reload();
+    await page.waitForFunction(() => document.querySelector('.asked-files img')?.naturalWidth === 60);
+  });
+
+  await check('chats: no console error, CSP violation or foreign request', () => equal(complaints, [], 'complaints'));
+  await context.close();
+}
+
+/** The chats on a phone lie over the chat. */
+export async function chatsOnPhone(browser) {
+  if (!(await areKept())) return;
+  const { page, complaints, context } = await open(browser, { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+  await check('b17 phone: the drawer with the chats opens, fits, and opens a chat', async () => {
+    await page.click('#chats-toggle');
+    await page.waitForSelector('.chat-row');
+    await page.waitForTimeout(300);
+    await shot(page, 'chats-phone');
+    await page.locator('.chat-row a').first().click();
+    await page.waitForSelector('#chats', { state: 'hidden' });
+    await page.waitForSelector('.answer');
+    equal(await page.evaluate(() => document.documentElement.scrollWidth), 390, 'width');
+  });
+  await check('phone: chats without console error, CSP violation or foreign request', () => equal(complaints, [], 'complaints'));
+  await context.close();
+}

@@ -1,0 +1,94 @@
+// How the page looks at all widths, light and dark; that axe finds nothing; both languages; what the first paint costs.
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+
+import { ERASE, QUESTION, URL_UNDER_TEST, ask, check, equal, idle, open, shot } from './support.mjs';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const WIDTHS = [390, 768, 1280, 2560];
+
+/** What axe finds wrong. */
+async function faults(page) {
+  // The page's policy keeps scripts of others out, so it comes by the debugger.
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(' | ')}`);
+}
+
+export async function looks(browser) {
+  for (const colorScheme of ['light', 'dark']) {
+    for (const width of WIDTHS) {
+      const { page, complaints, context } = await open(browser, { viewport: { width, height: width < 700 ? 844 : width > 2000 ? 1440 : 900 }, colorScheme, hasTouch: width < 700 });
+      const name = `${width}-${colorScheme}`;
+      await check(`b17 ${name}: axe finds nothing, and nothing is wider than the window`, async () => {
+        const found = [];
+        const look = async (what) => {
+          await page.waitForTimeout(300);
+          await shot(page, `look-${name}-${what}`);
+          found.push(...(await faults(page)).map((fault) => `${what}: ${fault}`));
+          const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+          if (wide > 0) found.push(`${what}: ${wide} pixels too wide`);
+        };
+        await look('empty');
+        await ask(page, QUESTION);
+        await page.waitForSelector('.call[data-state="ok"]');
+        await idle(page);
+        await page.click('.call summary');
+        await ask(page, ERASE);
+        await page.waitForSelector('.answer:last-child .call-ask');
+        await look('chat');
+        await page.click('.answer:last-child .refuse');
+        await idle(page);
+        await page.click('#settings-open');
+        await look('settings');
+        await page.keyboard.press('Escape');
+        await page.click('#tools-toggle');
+        await page.waitForSelector('#tools-list .tool');
+        await look('tools');
+        equal(found, [], 'faults');
+      });
+      await check(`${name}: no console error, CSP violation or foreign request`, () => equal(complaints, [], 'complaints'));
+      await context.close();
+    }
+  }
+}
+
+export async function languages(browser) {
+  const { page, context } = await open(browser, { locale: 'de-AT', viewport: { width: 1280, height: 860 } });
+  await check('b17 a German browser gets the page in German, and a person chooses', async () => {
+    equal(await page.evaluate(() => document.documentElement.lang), 'de', 'language');
+    equal(await page.locator('#welcome h1').innerText(), 'Was möchten Sie wissen?', 'welcome');
+    await shot(page, 'german');
+    await page.click('#settings-open');
+    await page.selectOption('#setting-theme', 'dark');
+    equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(22, 24, 23)', 'ground');
+    await Promise.all([page.waitForNavigation(), page.selectOption('#setting-language', 'en')]);
+    await page.waitForSelector('#welcome h1:text-is("What would you like to know?")');
+    equal(await page.evaluate(() => [document.documentElement.lang, document.documentElement.dataset.theme]), ['en', 'dark'], 'kept choices');
+  });
+  await context.close();
+
+  const light = await browser.newContext({ locale: 'en-GB' });
+  const first = await light.newPage();
+  await check('b17 the first paint needs less than 200 KB, and the page opens without the server', async () => {
+    const session = await light.newCDPSession(first);
+    await session.send('Network.enable');
+    let bytes = 0;
+    session.on('Network.loadingFinished', ({ encodedDataLength }) => { bytes += encodedDataLength; });
+    await first.goto(URL_UNDER_TEST);
+    await first.waitForSelector('#examples button');
+    const needed = bytes;
+    await first.waitForTimeout(1000);
+    console.log(`        ${Math.round(needed / 1000)} kB until the page is there, ${Math.round(bytes / 1000)} kB with what is loaded ahead`);
+    if (bytes > 200_000) throw new Error(`${bytes} bytes`);
+    await first.evaluate(() => navigator.serviceWorker.ready.then(() => true));
+    await first.reload();
+    await first.waitForSelector('#examples button');
+    await light.setOffline(true);
+    await first.reload();
+    await first.waitForSelector('#banner:has-text("cannot be reached")');
+    await shot(first, 'offline');
+  });
+  await light.close();
+}

@@ -1,0 +1,222 @@
+// Markdown whole, and long chats that stay smooth.
+
+import { URL_UNDER_TEST, ask, check, equal, idle, open, shot, withoutChats } from './support.mjs';
+
+const TEXT = `# Heading
+
+Some **bold**, \`code\`, https://example.com/a_b and a footnote.[^1] Prices: $5 and $6. Inline $e^{i\\pi}+1=0$ and \\(\\sqrt{x^2+1}\\).
+
+\\[ \\int_0^1 x^2 \\, dx = \\frac{1}{3} \\]
+
+$$
+\\begin{pmatrix} a & b \\\\ c & d \\end{pmatrix}
+$$
+
+A wrong one: $\\notacommand{x}$.
+
+- [x] done
+- [ ] open
+
+| name | sum |
+|---|--:|
+| tea | 2 |
+
+![A cat](https://example.com/cat.png "Title") <img src=x onerror="alert(1)"> [a link](javascript:alert(1)) [ours](https://example.com/)
+
+\`\`\`rust
+/// A comment
+fn main() { let x: u32 = 42; println!("hi {x}"); }
+\`\`\`
+
+\`\`\`mermaid
+graph TD
+  A[Start] --> B{Right?}
+  B -->|yes| C[Go]
+\`\`\`
+
+\`\`\`mermaid
+this is no diagram
+\`\`\`
+
+[^1]: The note.
+`;
+
+/** A stream of chat completions that says `text` in pieces. */
+export function stream(text, finish = 'stop') {
+  const pieces = text.match(/[\s\S]{1,40}/g) ?? [];
+  const chunks = [...pieces.map((content) => ({ choices: [{ delta: { content } }] })), { choices: [{ delta: {}, finish_reason: finish }] }];
+  return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`;
+}
+
+/** Lets the model say `text` in pieces of this size, one each few milliseconds: what Playwright answers comes at once. */
+async function slowly(page, text, size, every) {
+  await page.evaluate(([all, length, ms]) => {
+    const real = window.fetch;
+    const encoder = new TextEncoder();
+    window.fetch = (address, options) => {
+      if (!String(address).includes('chat/completions')) return real(address, options);
+      let at = 0;
+      const body = new ReadableStream({
+        async pull(controller) {
+          await new Promise((resolve) => { setTimeout(resolve, ms); });
+          const delta = { content: all.slice(at, at += length) };
+          const end = at >= all.length ? 'stop' : null;
+          controller.enqueue(encoder.encode(`data: ${JSON.stringify({ choices: [{ delta, finish_reason: end }] })}\n\n`));
+          if (end) controller.close();
+        },
+      });
+      return Promise.resolve(new Response(body, { headers: { 'content-type': 'text/event-stream' } }));
+    };
+  }, [text, size, every]);
+}
+
+/** The page of a server that keeps no chats, whose model says what the test wants. */
+async function scripted(browser, body, options) {
+  const opened = await open(browser, options, async (page) => {
+    await withoutChats(page);
+    await page.route('**/v1/chat/completions', (route) => route.fulfill({ contentType: 'text/event-stream', body: body() }));
+  });
+  return opened;
+}
+
+// By keyboard: a click that follows a scroll may still hit a diagram's frame, which is a process of its own.
+export async function markdown(browser) {
+  const { page, complaints, context } = await scripted(browser, () => stream(TEXT), { viewport: { width: 1280, height: 860 } });
+  await ask(page, 'Show me all of it');
+  await idle(page);
+  const text = page.locator('.answer .text');
+
+  await check('b17 headings, bare links, tables and tasks are shown as such', async () => {
+    await page.waitForSelector('.answer .text:not(.plain) h1:text-is("Heading")');
+    equal(await text.locator('a[href="https://example.com/a_b"]').getAttribute('target'), '_blank', 'target of a bare link');
+    equal(await text.locator('td.right').innerText(), '2', 'aligned cell');
+    equal(await text.locator('li.task input').evaluateAll((boxes) => boxes.map((box) => box.checked)), [true, false], 'tasks');
+  });
+
+  await check('b17 a picture from elsewhere is its text with a link, and nothing hostile is in the page', async () => {
+    equal(await text.locator('a.picture').evaluate((link) => [link.textContent, link.href]), ['A cat', 'https://example.com/cat.png'], 'picture');
+    equal(await text.evaluate((node) => node.querySelectorAll('img, script, [onerror], [style]:not(.katex *, iframe)').length), 0, 'hostile elements');
+    equal(await text.locator('a[href^="javascript"]').count(), 0, 'scripts in links');
+    const shown = await text.innerText();
+    if (!shown.includes('<img src=x') || !shown.includes('$5 and $6')) throw new Error(`text is lost: ${shown}`);
+  });
+
+  await check('b17 mathematics is drawn, and a wrong formula shows its source', async () => {
+    await page.waitForFunction(() => document.querySelectorAll('.answer .math.drawn').length === 5);
+    equal(await text.locator('.math .katex').count(), 4, 'formulas');
+    equal(await text.locator('.math.wrong').innerText(), '\\notacommand{x}', 'wrong one');
+  });
+
+  await check('b17 a diagram is drawn in a frame without an origin, and a wrong one is its source', async () => {
+    const frame = page.frameLocator('iframe.diagram').first();
+    await frame.locator('svg .node').first().waitFor();
+    await page.waitForFunction(() => document.querySelectorAll('iframe.diagram').length === 1);
+    const about = await page.locator('iframe.diagram').evaluate((node) => [node.getAttribute('sandbox'), node.contentDocument]);
+    equal(about, ['allow-scripts', null], 'sandbox');
+    const inside = page.frames().find((one) => one.url().endsWith('diagram.html'));
+    equal(await inside.evaluate(() => [origin, fetch('/healthz').then(() => 'reached', () => 'refused')].at(0)), 'null', 'origin');
+    equal(await inside.evaluate(() => fetch('/healthz').then(() => 'reached', () => 'refused')), 'refused', 'requests of the frame');
+    if (!(await text.innerText()).includes('this is no diagram')) throw new Error('the source of a wrong diagram is lost');
+  });
+  await check('b17 code is highlighted, copied and downloaded', async () => {
+    await page.waitForSelector('.answer .hljs-keyword');
+    const frame = text.locator('.code-frame').first();
+    equal(await frame.locator('.code-language').innerText(), 'rust', 'language');
+    const [download] = await Promise.all([page.waitForEvent('download'), frame.locator('button:text-is("Download")').press('Enter')]);
+    equal(download.suggestedFilename(), 'code.rs', 'file');
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await frame.locator('button:text-is("Copy")').press('Enter');
+    await frame.locator('button:text-is("Copied")').waitFor();
+    equal((await page.evaluate(() => navigator.clipboard.readText())).split('\n')[0], '/// A comment', 'clipboard');
+  });
+
+  await check('b17 a footnote leads to its note and back', async () => {
+    await text.locator('.footnote-ref a').press('Enter');
+    equal(await page.evaluate(() => [document.activeElement.className, document.activeElement.textContent.trim().startsWith('The note.')]), ['footnote-item', true], 'focus');
+    await text.locator('.footnote-backref').press('Enter');
+    equal(await page.evaluate(() => [location.hash, document.documentElement.scrollTop, document.body.scrollTop]), ['', 0, 0], 'address, and how far the page itself is scrolled');
+  });
+  await check('b17 Markdown is drawn as it comes: no raw signs of it are seen on the way', async () => {
+    await slowly(page, 'One **bold** word.\n\n- an `item`\n- and *another*\n\n## End\n\nLast.', 1, 15);
+    await page.evaluate(() => {
+      window.raw = [];
+      const look = () => {
+        const node = document.querySelector('.answer:last-child .text');
+        if (node && /^##|^- |\*\*bold\*\*|`item`/m.test(node.innerText)) window.raw.push(node.innerText);
+        requestAnimationFrame(look);
+      };
+      look();
+    });
+    await ask(page, 'Slowly');
+    await page.waitForSelector('.answer:last-child[aria-busy] li');
+    await idle(page);
+    equal(await page.locator('.answer:last-child .text h2').innerText(), 'End', 'heading');
+    // What has only begun, such as a heading of which the sign alone is there, is drawn as it is.
+    const late = await page.evaluate(() => window.raw.filter((text) => /\*\*bold\*\*|`item`|^## \w|^- \w/m.test(text)));
+    equal(late, [], 'raw Markdown');
+  });
+  await shot(page, 'markdown');
+  const expected = complaints.filter((complaint) => !complaint.includes('healthz') && !complaint.includes("'connect-src'"));
+  await check('markdown: no other console error, CSP violation or foreign request', () => equal(expected, [], 'complaints'));
+  await context.close();
+}
+
+/** The times from a key to the frame that shows it, in milliseconds, sorted. */
+async function typed(page, text) {
+  await page.evaluate(() => {
+    window.times = [];
+    document.getElementById('question').addEventListener('input', (event) => {
+      const began = event.timeStamp;
+      requestAnimationFrame(() => { const { port1, port2 } = new MessageChannel(); port1.onmessage = () => window.times.push(performance.now() - began); port2.postMessage(0); });
+    });
+  });
+  await page.type('#question', text, { delay: 25 });
+  await page.waitForTimeout(100);
+  return page.evaluate(() => window.times.sort((a, b) => a - b));
+}
+
+const p95 = (times) => times[Math.floor(times.length * 0.95)];
+
+export async function longChats(browser) {
+  const messages = Array.from({ length: 500 }, (_, index) => ({
+    id: `m${index}`, parent: index === 0 ? null : `m${index - 1}`, role: index % 2 ? 'assistant' : 'user', status: 'done',
+    parts: [{ type: 'text', text: index % 2 ? TEXT.replace(/```mermaid[\s\S]*?```/g, '') : `Question ${index}` }],
+  }));
+  const kept = JSON.stringify({ id: null, title: '', settings: {}, messages, leaf: 'm499' });
+  const answer = `${'A paragraph of **some** length with `code` and $x^2$, that goes on for a while and then ends.\n\n'.repeat(2000)}\n\n\`\`\`rust\n${'let x = 1;\n'.repeat(400)}\`\`\`\n`;
+  const { page, context } = await scripted(browser, () => stream(answer), { viewport: { width: 1280, height: 860 } });
+  await page.evaluate((text) => sessionStorage.setItem('toolrack.conversation', text), kept);
+
+  await check('b17 500 messages open at once, without a request for each', async () => {
+    let requests = 0;
+    page.on('request', () => { requests += 1; });
+    const began = Date.now();
+    await page.goto(URL_UNDER_TEST);
+    await page.waitForSelector('.answer:last-child .text:not(.plain) h1');
+    const ms = Date.now() - began;
+    equal(await page.locator('#log > *').count(), 500, 'messages');
+    console.log(`        500 messages shown in ${ms} ms with ${requests} requests`);
+    if (requests > 110) throw new Error(`${requests} requests`);
+    if (ms > 5000) throw new Error(`${ms} ms`);
+  });
+
+  await check('b17 typing in a chat of 500 messages is shown within 50 ms', async () => {
+    const times = await typed(page, 'What is the meaning of all of this, and is it smooth to type?');
+    console.log(`        input to paint: median ${Math.round(times[times.length >> 1])} ms, 95th percentile ${Math.round(p95(times))} ms`);
+    if (!(p95(times) < 50)) throw new Error(`${p95(times)} ms`);
+  });
+
+  await check('b17 typing goes on while an answer of 200 KB comes', async () => {
+    if (answer.length < 190_000) throw new Error(`only ${answer.length}`);
+    await slowly(page, answer, 500, 5);
+    await page.press('#question', 'Enter');
+    const times = await typed(page, 'And while it comes, one can write the next question at ease.');
+    equal(await page.locator('#stop:visible').count(), 1, 'answers under way');
+    await idle(page);
+    console.log(`        input to paint: median ${Math.round(times[times.length >> 1])} ms, 95th percentile ${Math.round(p95(times))} ms`);
+    if (!(p95(times) < 50)) throw new Error(`${p95(times)} ms`);
+    await page.waitForSelector('.answer:last-child .hljs-keyword', { state: 'attached' });
+    equal(await page.locator('.answer:last-child .text > p').count(), 2000, 'paragraphs');
+  });
+  await context.close();
+}

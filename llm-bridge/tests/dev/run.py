@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""`cargo xtask dev` with the real Cargo: a tool is saved in `tools/`, made wrong, corrected and removed, and so are settings. Prints how long
+each takes. In between, a browser looks at the page: see page.mjs.
+
+    CHROMIUM     the browser, default the first found on the path
+    SHOTS        folder for screenshots; none are taken without it
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "clients"))
+sys.dont_write_bytecode = True
+
+import environment
+
+# On a machine that does nothing else it takes three.
+PATIENCE = 300
+TOOL = environment.REPOSITORY / "tools" / "dev_probe.rs"
+TEXT = '''//! A tool that a test has written, and removes.
+
+use registry_core::prelude::*;
+
+/// Adds something to a number.
+#[tool]
+async fn dev_probe(
+    /// The number.
+    number: i64,
+) -> i64 {
+    number + 1
+}
+'''
+
+
+class Dev:
+    """`cargo xtask dev`, with what it says."""
+
+    def __init__(self, folder, repository=environment.REPOSITORY, tool="dev_probe"):
+        self.tool = tool
+        self.settings = folder / "toolrack.toml"
+        self.settings.write_text("")
+        command = ["cargo", "xtask", "dev", "--upstream", "demo", "--listen", "127.0.0.1:0", "--data-dir", folder / "data",
+                   "--config", self.settings]
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("TOOLRACK_")}
+        self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, errors="replace", env=variables, cwd=repository)
+        self.said = []
+        threading.Thread(target=lambda: self.said.extend(iter(self.process.stdout.readline, "")), daemon=True).start()
+        self.address = self.until(lambda: re.search(r"Chat at (http://[\d.:]+)/", self.text()), "it does not serve").group(1)
+
+    def stop(self):
+        """Whether it ends."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return False
+        return True
+
+    def text(self):
+        return "".join(self.said)
+
+    def until(self, holds, otherwise):
+        """Waits until something holds."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if found := holds():
+                return found
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        raise AssertionError(f"{otherwise}:\n{self.text()[-4000:]}")
+
+    def call(self, arguments):
+        """The tool's result; None where there is no such tool."""
+        body = json.dumps({"tool_name": self.tool, "arguments": arguments}).encode()
+        request = urllib.request.Request(f"{self.address}/execute", body, {"content-type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)["result"]
+        except urllib.error.HTTPError as error:
+            assert error.code == 404, error.code
+            return None
+
+    def state(self):
+        """The state of the build, as the page hears it."""
+        with urllib.request.urlopen(f"{self.address}/api/dev/events", timeout=60) as events:
+            return json.loads(next(line for line in events if line.startswith(b"data:"))[5:])
+
+    def became(self, state):
+        return self.until(lambda: (now := self.state())["state"] == state and now, f"the state is never {state}")
+
+
+def saved(dev, what, text, holds, otherwise):
+    """Saves the tool, waits until it does what it should, and prints how long that took."""
+    before, began = len(dev.said), time.monotonic()
+    TOOL.write_text(text)
+    dev.until(holds, otherwise)
+    took = time.monotonic() - began
+    dev.until(lambda: any(line.startswith("Ready") for line in dev.said[before:]), "it is not said")
+    line = next(line for line in dev.said[before:] if line.startswith("Ready"))
+    print(f"{what}: called after {took:.1f} s. {line.strip()}", flush=True)
+
+
+def play(dev):
+    assert dev.call({"number": 1}) is None
+    saved(dev, "a new tool", TEXT, lambda: dev.call({"number": 41}) == 42, "the tool is not called")
+    saved(dev, "changed", TEXT.replace("+ 1", "+ 2"), lambda: dev.call({"number": 40}) == 42, "the change is not taken over")
+
+    TOOL.write_text(TEXT.replace("number + 1", 'number + "one"'))
+    message = dev.became("failed")["message"]
+    assert "tools/dev_probe.rs" in message and "cannot add" in message and "\x1b[" in message, message
+    assert "cannot add" in dev.text() and dev.call({"number": 40}) == 42
+    saved(dev, "corrected", TEXT, lambda: dev.call({"number": 41}) == 42, "the correction is not taken over")
+    assert dev.became("current")
+    yield "tool"
+
+    dev.settings.write_text("listen = 1\n")
+    message = dev.became("failed")["message"]
+    assert "line 1" in message and "toolrack.toml" in message, message
+    assert "line 1" in dev.text() and dev.call({"number": 41}) == 42
+    began = time.monotonic()
+    dev.settings.write_text("[[tools]]\nname = 'dev_fixed'\ndescription = 'A tool.'\ntype = 'function'\nhandler = 'fixed'\n"
+                            "parameters = { type = 'object' }\nimplementation = { type = 'mock', mock_response = 'done' }\n")
+    dev.until(lambda: "new: dev_fixed" in dev.text(), "the settings are not taken over")
+    print(f"settings: after {time.monotonic() - began:.1f} s", flush=True)
+    yield "settings"
+
+    TOOL.unlink()
+    dev.until(lambda: dev.call({"number": 41}) is None, "the removed tool is still called")
+    dev.until(lambda: "gone: dev_probe" in dev.text(), "it is not said that the tool is gone")
+    yield "removed"
+
+
+def page(dev):
+    """The page, in a browser."""
+    browser = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not browser:
+        return environment.skipped("the page under `dev`: there is no chromium on the path; CHROMIUM may name one")
+    sources = [HERE.parent / "browser" / name for name in ("package.json", "package-lock.json")]
+    folder = environment.node("node-browser", [*sources, HERE / "page.mjs"])
+    variables = {**os.environ, "TOOLRACK_URL": dev.address, "CHROMIUM": browser, "TOOL": str(TOOL)}
+    status = subprocess.run(["node", folder / "page.mjs"], env=variables, stdin=subprocess.DEVNULL).returncode
+    return int(status == 0), int(status != 0)
+
+
+def main():
+    assert not TOOL.exists(), f"{TOOL} is in the way"
+    passed, failed = 0, 0
+    with tempfile.TemporaryDirectory(prefix="dev-") as folder:
+        dev = Dev(Path(folder))
+        try:
+            for _ in play(dev):
+                passed += 1
+            more, less = page(dev)
+            passed, failed = passed + more, failed + less
+        except AssertionError as error:
+            failed += 1
+            print(f"FAILED  {error}")
+        finally:
+            TOOL.unlink(missing_ok=True)
+            if dev.stop():
+                passed += 1
+            else:
+                failed += 1
+                print("FAILED  it does not end")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

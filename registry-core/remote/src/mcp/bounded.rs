@@ -1,0 +1,108 @@
+//! What a server's messages may cost: where they are parsed, and how many values one may consist of.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::LazyLock,
+    task::{Context, Poll, ready},
+};
+
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    runtime::{Builder, Handle, Runtime},
+};
+
+/// How many threads parse the messages of servers. The client library parses where it reads, which takes seconds for a message of many
+/// values: so it reads on these and never on the program's own.
+const THREADS: usize = 2;
+/// How many values one message may consist of: each takes up to two hundred times its two bytes in memory.
+const MAX_VALUES: usize = 500_000;
+
+/// The threads of connections to servers outside of the program; the program's own where the system gives none.
+pub(super) fn threads() -> Handle {
+    static THREADS_OF_SERVERS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
+        Builder::new_multi_thread().worker_threads(THREADS).thread_name("mcp-servers").enable_all().build()
+    });
+    match &*THREADS_OF_SERVERS {
+        Ok(runtime) => runtime.handle().clone(),
+        Err(cause) => {
+            tracing::error!(%cause, "mcp_threads_not_started");
+            Handle::current()
+        }
+    }
+}
+
+/// Lines of JSON, each of a bounded number of values, which are counted before they are made. One with more ends the connection. How long a
+/// line may be is bounded by the client library, at 16 MiB.
+pub(super) struct BoundedLines<R> {
+    lines: R,
+    values: usize,
+    is_in_text: bool,
+    is_escaped: bool,
+}
+
+impl<R> BoundedLines<R> {
+    pub(super) fn new(lines: R) -> Self {
+        Self { lines, values: 0, is_in_text: false, is_escaped: false }
+    }
+
+    fn count(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for byte in bytes {
+            match byte {
+                // No text has a line break that is not escaped, so one that was not closed is left behind.
+                b'\n' => (self.values, self.is_in_text, self.is_escaped) = (0, false, false),
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = self.is_in_text,
+                b'"' => self.is_in_text = !self.is_in_text,
+                b',' | b'[' | b'{' if !self.is_in_text => self.values += 1,
+                _ => {}
+            }
+            if self.values > MAX_VALUES {
+                return Err(io::Error::other(format!("a message has more than {MAX_VALUES} values")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.lines).poll_read(context, buffer))?;
+        let counted = self.count(buffer.filled().get(before..).unwrap_or_default());
+        if counted.is_err() {
+            // Whoever gets an error has read nothing.
+            buffer.set_filled(before);
+        }
+        Poll::Ready(counted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn b19_a_message_has_so_many_values_and_no_more() {
+        let read = async |text: String| {
+            let mut all = String::new();
+            let read = BoundedLines::new(text.as_bytes()).read_to_string(&mut all).await;
+            read.map(|_| assert_eq!(all, text)).map_err(|error| error.to_string())
+        };
+        let line = |value: &str, many: usize| format!("[{}]\n", vec![value; many].join(","));
+        // As many as there may be, line after line; and however many that are none, but stand in a text.
+        assert_eq!(read(line("1", MAX_VALUES).repeat(2)).await, Ok(()));
+        assert_eq!(read(line(r#""\"[{,\\[,,,,""#, MAX_VALUES / 2)).await, Ok(()));
+        assert_eq!(read("\"unclosed\n".to_owned() + &line("1", 9)).await, Ok(()));
+        for value in ["1", "{}"] {
+            let error = read(line(value, MAX_VALUES + 1)).await.unwrap_err();
+            assert!(error.contains("more than 500000 values"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What a running call has asked the person, and its time, which stands meanwhile.
+
+use std::{
+    io,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::RunningCall;
+use crate::{ask::Asked, guard::person::Held, id::random_id};
+
+/// The questions of a call.
+#[derive(Default)]
+pub(crate) struct Questions {
+    /// Of this try of the call.
+    number: AtomicU32,
+    scope: OnceLock<String>,
+    arguments: OnceLock<String>,
+    /// The answers, which are forgotten with the call.
+    held: Mutex<Vec<Held>>,
+    noted: Mutex<Vec<Asked>>,
+}
+
+impl Questions {
+    /// The call begins, once more or for the first time. What it asks is found again by its arguments.
+    pub(crate) fn begin(&self) {
+        self.number.store(0, Ordering::Relaxed);
+    }
+
+    /// The number of the next question, from 1 on.
+    pub(crate) fn next(&self) -> Option<u32> {
+        self.number.fetch_add(1, Ordering::Relaxed).checked_add(1)
+    }
+
+    /// The hash of the call's arguments, for questions that are answered later.
+    pub(crate) fn set_arguments(&self, sha256: impl FnOnce() -> String) {
+        self.arguments.get_or_init(sha256);
+    }
+
+    pub(crate) fn arguments(&self) -> String {
+        self.arguments.get().cloned().unwrap_or_default()
+    }
+
+    /// A scope that no other call has.
+    pub(crate) fn own_scope(&self) -> io::Result<String> {
+        match self.scope.get() {
+            Some(scope) => Ok(scope.clone()),
+            None => random_id().map(|id| self.scope.get_or_init(|| id).clone()),
+        }
+    }
+
+    pub(crate) fn keep(&self, held: Held) {
+        self.held.lock().push(held);
+    }
+
+    /// The call is over. Its answers are forgotten, but where it is made again.
+    pub(crate) async fn end(&self, comes_back: bool) {
+        let held = std::mem::take(&mut *self.held.lock());
+        for held in held {
+            match comes_back {
+                true => held.release(),
+                false => held.withdraw().await,
+            }
+        }
+    }
+
+    pub(crate) fn has_answers(&self) -> bool {
+        !self.held.lock().is_empty()
+    }
+
+    pub(crate) fn note(&self, asked: Asked) {
+        self.noted.lock().push(asked);
+    }
+
+    /// What was asked in this try, for its record.
+    pub(crate) fn take_noted(&self) -> Vec<Asked> {
+        std::mem::take(&mut *self.noted.lock())
+    }
+}
+
+/// How long a call has stood, because a person was waited for.
+#[derive(Default)]
+pub(crate) struct Pauses(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// How many wait for a person.
+    waiting: usize,
+    since: Option<Instant>,
+    before: Duration,
+    /// Woken when the time goes on.
+    waker: Option<Waker>,
+}
+
+impl Pauses {
+    /// How long the call has stood in all.
+    pub(crate) fn total(&self) -> Duration {
+        let state = self.0.lock();
+        state.before + state.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Ready with how long the call has stood, as soon as it does not stand.
+    pub(crate) fn poll_total(&self, cx: &mut Context<'_>) -> Poll<Duration> {
+        let mut state = self.0.lock();
+        if state.waiting == 0 {
+            return Poll::Ready(state.before);
+        }
+        state.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn begin(&self) {
+        let mut state = self.0.lock();
+        state.waiting += 1;
+        state.since.get_or_insert_with(Instant::now);
+    }
+
+    fn end(&self) {
+        let mut state = self.0.lock();
+        state.waiting = state.waiting.saturating_sub(1);
+        if state.waiting == 0 {
+            let stood = state.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+            state.before += stood;
+            if let Some(waker) = state.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// While it is there, the time of the call and of all around it stands.
+pub(crate) struct Paused<'a>(&'a RunningCall);
+
+impl RunningCall {
+    pub(crate) fn pause(&self) -> Paused<'_> {
+        self.with_parents().for_each(|call| call.pauses.begin());
+        Paused(self)
+    }
+
+    /// Whether the call, and those around it, can be made again from their beginning.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.with_parents().all(|call| call.repeatable)
+    }
+
+    fn with_parents(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |call| call.parent.as_deref())
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        self.0.with_parents().for_each(|call| call.pauses.end());
+    }
+}

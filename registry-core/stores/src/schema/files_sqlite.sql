@@ -1,0 +1,8 @@
+CREATE TABLE files (
+    tenant TEXT NOT NULL, user_id TEXT NOT NULL, key TEXT NOT NULL, other_key TEXT NOT NULL,
+    used_at TEXT NOT NULL, size INTEGER NOT NULL, messages TEXT NOT NULL,
+    PRIMARY KEY (tenant, user_id, key)
+);
+CREATE INDEX files_by_other_key ON files (tenant, user_id, other_key);
+CREATE INDEX files_by_use ON files (used_at, size, tenant, user_id, key);
+CREATE INDEX files_by_user ON files (tenant, user_id, used_at, size);

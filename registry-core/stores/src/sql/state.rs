@@ -1,0 +1,136 @@
+//! What tools keep between calls.
+
+use super::{Row, SqlStore, Statement, is_never_kept, link::Value, saturated};
+use registry_core::{
+    BoxFuture,
+    store::{Expected, StateError, StateLimits, StateSpace, StateStore, StoreError, StoreFuture, state_size},
+};
+
+/// Where a value is. Users share what has no user: no user's id is empty.
+const HERE: &str = "tenant = $1 AND user_id = $2 AND space = $3 AND key = $4";
+
+/// Keeps a value where there is room for it. All writes of statements follow each other, so nothing changes between the two questions.
+const PUT: &str =
+    "INSERT INTO tool_state (tenant, user_id, space, key, size, value) SELECT $1, $2, $3, $4, $5, $6
+    WHERE (SELECT COUNT(*) < $7 AND COALESCE(SUM(size), 0) + $5 <= $8 FROM tool_state
+        WHERE tenant = $1 AND user_id = $2 AND space = $3 AND key <> $4)
+    AND (SELECT COALESCE(SUM(size), 0) + $5 <= $9 FROM tool_state
+        WHERE tenant = $1 AND user_id = $2 AND NOT (space = $3 AND key = $4))";
+const REPLACE: &str = "ON CONFLICT (tenant, user_id, space, key) DO UPDATE SET size = excluded.size, value = excluded.value RETURNING key";
+
+fn owner(space: &StateSpace) -> [Value; 3] {
+    let StateSpace { tenant, user, name } = space;
+    [tenant.as_str().into(), user.as_deref().unwrap_or_default().into(), name.as_str().into()]
+}
+
+fn place(space: &StateSpace, key: &str) -> Vec<Value> {
+    owner(space).into_iter().chain([key.into()]).collect()
+}
+
+fn text(mut row: Row) -> Result<String, StoreError> {
+    Ok(row.text()?.to_string())
+}
+
+/// Deletes what is kept for a user, and gives a row for each value.
+pub(super) fn delete_of(tenant: &str, user: &str) -> Statement {
+    let sql = "DELETE FROM tool_state WHERE tenant = $1 AND user_id = $2 RETURNING key";
+    Statement::new(sql, vec![tenant.into(), user.into()])
+}
+
+/// Whether nothing can be kept under these names.
+fn is_impossible(space: &StateSpace, key: &str) -> bool {
+    [key, &space.name, &space.tenant, space.user.as_deref().unwrap_or("-")]
+        .into_iter()
+        .any(|name| name.is_empty() || is_never_kept(name))
+}
+
+impl StateStore for SqlStore {
+    fn state<'a>(&'a self, space: &'a StateSpace, key: &'a str) -> StoreFuture<'a, Option<String>> {
+        let sql = format!("SELECT value FROM tool_state WHERE {HERE}");
+        let find = Statement::new(sql, place(space, key));
+        Box::pin(async move {
+            if is_impossible(space, key) { Ok(None) } else { Ok(self.read(find, text).await?.pop()) }
+        })
+    }
+
+    fn put_state<'a>(
+        &'a self,
+        space: &'a StateSpace,
+        key: &'a str,
+        value: Option<&'a str>,
+        expected: Expected<'a>,
+        limits: &'a StateLimits,
+    ) -> BoxFuture<'a, Result<bool, StateError>> {
+        Box::pin(async move {
+            if is_impossible(space, key) {
+                let max = limits.max_key_bytes;
+                return Err(StateError::InvalidKey { key: key.to_owned(), max });
+            }
+            let before =
+                Statement::new(format!("SELECT value FROM tool_state WHERE {HERE}"), place(space, key));
+            let mut values = place(space, key);
+            let change = match value {
+                None => {
+                    let mut sql = format!("DELETE FROM tool_state WHERE {HERE}");
+                    match expected {
+                        Expected::Anything => {}
+                        Expected::Exactly(None) => sql.push_str(" AND FALSE"),
+                        Expected::Exactly(Some(expected)) => {
+                            sql.push_str(" AND value = $5");
+                            values.push(expected.into());
+                        }
+                    }
+                    Statement::new(sql, values)
+                }
+                Some(value) => {
+                    values.extend([saturated(state_size(key, value)).into(), value.into()]);
+                    values.extend(
+                        [
+                            saturated(limits.max_keys),
+                            saturated(limits.max_space_bytes),
+                            saturated(limits.max_user_bytes),
+                        ]
+                        .map(Value::from),
+                    );
+                    let condition = match expected {
+                        Expected::Anything => String::new(),
+                        Expected::Exactly(None) => {
+                            format!(" AND NOT EXISTS (SELECT 1 FROM tool_state WHERE {HERE})")
+                        }
+                        Expected::Exactly(Some(expected)) => {
+                            values.push(expected.into());
+                            format!(" AND EXISTS (SELECT 1 FROM tool_state WHERE {HERE} AND value = $10)")
+                        }
+                    };
+                    Statement::new(format!("{PUT}{condition} {REPLACE}"), values)
+                }
+            };
+            let mut rows = self.write_all(vec![before, change]).await?.into_iter();
+            let before = rows.next().and_then(|mut rows| rows.pop()).map(text).transpose();
+            let before = before.map_err(|error| self.named(error))?;
+            match expected.is(before.as_deref()) {
+                false => Ok(false),
+                true if value.is_some() && rows.next().is_none_or(|kept| kept.is_empty()) => {
+                    Err(StateError::Full { key: key.to_owned() })
+                }
+                true => Ok(true),
+            }
+        })
+    }
+
+    fn state_keys<'a>(&'a self, space: &'a StateSpace) -> StoreFuture<'a, Vec<String>> {
+        let sql = "SELECT key FROM tool_state WHERE tenant = $1 AND user_id = $2 AND space = $3 ORDER BY key";
+        let find = Statement::new(sql, owner(space).into());
+        Box::pin(async move {
+            if is_impossible(space, "-") { Ok(Vec::new()) } else { self.read(find, text).await }
+        })
+    }
+
+    fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
+        let delete = delete_of(tenant, user);
+        Box::pin(async move {
+            let nobody = user.is_empty() || is_never_kept(user) || is_never_kept(tenant);
+            if nobody { Ok(0) } else { Ok(self.write_statements(vec![delete]).await?.len()) }
+        })
+    }
+}

@@ -1,0 +1,6 @@
+use registry_core::prelude::*;
+
+#[resource]
+fn nothing() {}
+
+fn main() {}

@@ -1,0 +1,272 @@
+//! The folder of the file manager, and what keeps a path in it. `create_document` and `delete_file` go through it.
+
+use std::{fmt, io, path::PathBuf, sync::Arc};
+
+use registry_core::{DataFolder, prelude::*, tenant_path, text::is_invisible};
+
+/// A document is no longer than this, in bytes.
+const MAX_BYTES: usize = 1024 * 1024;
+/// A path, and each name in it, is no longer than this, in bytes.
+const MAX_PATH: usize = 512;
+const MAX_NAME: usize = 128;
+/// Folders are no deeper than this, the file's name included.
+const MAX_DEPTH: usize = 8;
+
+/// A folder in which tools make and delete files. Each tenant has its own.
+///
+/// Nothing outside of it is reached: paths go from name to name, and no link is followed. It is made with the first document,
+/// for nobody else to read. On Unix only.
+#[derive(Debug, Clone)]
+pub struct FileFolder {
+    path: Arc<PathBuf>,
+}
+
+/// The table `[file_manager]` of the configuration.
+#[args]
+struct FileManagerSettings {
+    /// The folder; by default `files` in the data folder.
+    folder: Option<PathBuf>,
+}
+
+#[resource(table = "file_manager", needs = "Unix, where a folder can be kept closed")]
+fn file_folder(
+    ctx: &ToolContext,
+    settings: Settings<FileManagerSettings>,
+    data: Resource<DataFolder>,
+) -> io::Result<Option<FileFolder>> {
+    let folder = data.folder(settings.folder.as_deref(), "files")?;
+    Ok(cfg!(unix).then(|| FileFolder::new(tenant_path(&folder, ctx.tenant()))))
+}
+
+impl FileFolder {
+    /// The files in that folder. It may itself be a link.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: Arc::new(path.into()) }
+    }
+
+    /// Makes a file, which is there whole or not at all. None is written over.
+    pub(crate) async fn create(&self, path: &str, content: &str) -> Result<ToolResult, ToolError> {
+        let place = Place::parse(path)?;
+        if content.len() > MAX_BYTES {
+            return Err(ToolError::invalid(format!(
+                "the document has {} bytes, and {MAX_BYTES} are the most; shorten it, or write it as several files",
+                content.len()
+            )));
+        }
+        let content = content.to_owned();
+        self.act(place, "Created", move |folder, place| folder.write(place, &content)).await
+    }
+
+    /// Deletes a file for good.
+    pub(crate) async fn delete(&self, path: &str) -> Result<ToolResult, ToolError> {
+        self.act(Place::parse(path)?, "Deleted", Self::remove).await
+    }
+
+    /// Does something with a file, which `done` names, on a thread where that holds nobody up.
+    async fn act(
+        &self,
+        place: Place,
+        done: &str,
+        run: impl FnOnce(&Self, &Place) -> Result<(), Fault> + Send + 'static,
+    ) -> Result<ToolResult, ToolError> {
+        let folder = self.clone();
+        let (outcome, place) = tokio::task::spawn_blocking(move || (run(&folder, &place), place)).await?;
+        outcome.map_err(|fault| self.error_of(fault, &place))?;
+        let verb = done.to_lowercase();
+        Ok(ToolResult::new(json!({ &*verb: place.to_string() }))
+            .with_message(format!("{done} {place}"))
+            .with_side_effect(format!("{verb}:files/{place}")))
+    }
+
+    fn error_of(&self, fault: Fault, place: &Place) -> ToolError {
+        match fault {
+            Fault::Exists => ToolError::invalid(format!("there is already `{place}`; choose another name")),
+            Fault::Missing => ToolError::invalid(format!("there is no file `{place}`; check the path")),
+            Fault::Not(what, name) => {
+                ToolError::invalid(format!("`{name}` is {what}; only files in folders are dealt with here"))
+            }
+            Fault::Io(error) => ToolError::failed(format!("{} in {}: {error}", place, self.path.display()))
+                .with_feedback("The folder for files cannot be written to. Say so to the user."),
+        }
+    }
+}
+
+/// Why a file was not made or deleted.
+#[derive(Debug)]
+enum Fault {
+    Exists,
+    Missing,
+    /// Something on the way is something else: what, and its name.
+    Not(&'static str, String),
+    Io(io::Error),
+}
+
+/// A path that stays in the folder: names, without `.`, `..` and what is hidden.
+#[derive(Debug, Clone, PartialEq)]
+struct Place {
+    folders: Vec<String>,
+    name: String,
+}
+
+impl Place {
+    fn parse(path: &str) -> Result<Self, ToolError> {
+        let wrong = |what: &str| {
+            let start = path.get(..path.floor_char_boundary(80)).unwrap_or_default();
+            ToolError::invalid(format!(
+                "`{}` {what}; write a path from the folder of files on, such as `notes/plan.md`",
+                start.escape_debug()
+            ))
+        };
+        if path.is_empty() {
+            return Err(wrong("is no path"));
+        }
+        if path.len() > MAX_PATH {
+            return Err(wrong("is too long"));
+        }
+        if path.starts_with('/') {
+            return Err(wrong("begins with `/`"));
+        }
+        if path.contains(|c: char| c == '\\' || c.is_control() || is_invisible(c)) {
+            return Err(wrong("has a character that no file's name may have"));
+        }
+        let mut names: Vec<String> = path.split('/').map(str::to_owned).collect();
+        for name in &names {
+            match name.as_str() {
+                "" => return Err(wrong("has an empty name in it")),
+                "." | ".." => return Err(wrong("leads through `.` or `..`")),
+                name if name.starts_with(['.', '-', '~']) => {
+                    return Err(wrong("has a name that begins with `.`, `-` or `~`"));
+                }
+                name if name.len() > MAX_NAME => return Err(wrong("has a name that is too long")),
+                name if name.trim() != name => {
+                    return Err(wrong("has a name that begins or ends with a space"));
+                }
+                _ => {}
+            }
+        }
+        if names.len() > MAX_DEPTH {
+            return Err(wrong("leads through too many folders"));
+        }
+        let name = names.pop().unwrap_or_default();
+        Ok(Self { folders: names, name })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for folder in &self.folders {
+            write!(f, "{folder}/")?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::{
+        fs::{DirBuilder, File},
+        io::Write,
+        os::{fd::OwnedFd, unix::fs::DirBuilderExt},
+    };
+
+    use registry_core::random_id;
+    use rustix::{
+        fs::{AtFlags, FileType, Mode, OFlags, fsync, linkat, mkdirat, open, openat, statat, unlinkat},
+        io::Errno,
+    };
+
+    use super::{Fault, FileFolder, Place};
+
+    impl FileFolder {
+        pub(super) fn write(&self, place: &Place, content: &str) -> Result<(), Fault> {
+            DirBuilder::new().recursive(true).mode(0o700).create(&*self.path).map_err(Fault::Io)?;
+            let folder = self.open(place, true)?;
+            // No path that a model writes begins with a dot.
+            let id = random_id().map_err(Fault::Io)?;
+            let hidden = format!(".new-{id}");
+            let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mut file = File::from(openat(&folder, &hidden, new, Mode::RUSR | Mode::WUSR)?);
+            let written =
+                file.write_all(content.as_bytes()).and_then(|()| file.sync_all()).map_err(Fault::Io);
+            // A link is refused where there is something of that name, whatever it is.
+            let linked = written.and_then(|()| {
+                linkat(&folder, &hidden, &folder, &place.name, AtFlags::empty()).map_err(Fault::from)
+            });
+            unlinkat(&folder, &hidden, AtFlags::empty())?;
+            linked?;
+            Ok(fsync(&folder)?)
+        }
+
+        pub(super) fn remove(&self, place: &Place) -> Result<(), Fault> {
+            let folder = self.open(place, false)?;
+            let found = statat(&folder, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let not = |what| Err(Fault::Not(what, place.to_string()));
+            match FileType::from_raw_mode(found.st_mode) {
+                FileType::RegularFile if found.st_nlink > 1 => {
+                    return not("a file that has other names too, by which it would remain");
+                }
+                FileType::RegularFile => {}
+                FileType::Directory => return not("a folder"),
+                FileType::Symlink => return not("a link"),
+                _ => return not("no file"),
+            }
+            // Should it have become something else by now, it is the name that goes and nothing it leads to.
+            unlinkat(&folder, &place.name, AtFlags::empty())?;
+            Ok(fsync(&folder)?)
+        }
+
+        /// The folder that a place is in, reached name by name.
+        fn open(&self, place: &Place, make: bool) -> Result<OwnedFd, Fault> {
+            let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let mut opened = open(&*self.path, folder, Mode::empty())?;
+            for (depth, name) in place.folders.iter().enumerate() {
+                if make {
+                    match mkdirat(&opened, name, Mode::RWXU) {
+                        Ok(()) | Err(Errno::EXIST) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                opened =
+                    openat(&opened, name, folder | OFlags::NOFOLLOW, Mode::empty()).map_err(|error| {
+                        match error {
+                            // For a link it is one or the other, by the system.
+                            Errno::LOOP | Errno::NOTDIR | Errno::MLINK => {
+                                let way = place.folders.get(..=depth).unwrap_or_default().join("/");
+                                Fault::Not("no folder but a file or a link", way)
+                            }
+                            error => error.into(),
+                        }
+                    })?;
+            }
+            Ok(opened)
+        }
+    }
+
+    impl From<Errno> for Fault {
+        fn from(error: Errno) -> Self {
+            match error {
+                Errno::EXIST => Self::Exists,
+                Errno::NOENT => Self::Missing,
+                error => Self::Io(error.into()),
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl FileFolder {
+    #[allow(clippy::unused_self)]
+    fn write(&self, _: &Place, _: &str) -> Result<(), Fault> {
+        Err(Fault::Io(io::ErrorKind::Unsupported.into()))
+    }
+
+    #[allow(clippy::unused_self)]
+    fn remove(&self, _: &Place) -> Result<(), Fault> {
+        Err(Fault::Io(io::ErrorKind::Unsupported.into()))
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+#[path = "_file_folder_tests.rs"]
+mod tests;
