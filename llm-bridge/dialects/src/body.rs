@@ -40,7 +40,7 @@ impl Cx<'_> {
 }
 
 /// The reader of one body, fed until it is calls or is none.
-pub(super) trait Body: Debug + Send {
+pub(super) trait Body: Debug + Send + Sync {
     /// Reads on; `text` begins where the candidate begins, and has grown since the last time.
     fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step;
 

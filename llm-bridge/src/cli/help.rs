@@ -37,7 +37,7 @@ pub(super) fn command() -> Command {
     arrange(&mut command, &[]);
     for sub in command.get_subcommands_mut() {
         let hidden: &[&[&str]] = match sub.get_name() {
-            "parse" | "help" => &[&SERVER, &UPSTREAM, &PLACES],
+            "parse" | "man" | "help" => &[&SERVER, &UPSTREAM, &PLACES],
             "chat" | "call" | "try" | "mcp" | "documents" | "tools" => &[&SERVER],
             // The model is an argument.
             "doctor" => &[&SERVER, &["model", "data_dir"]],

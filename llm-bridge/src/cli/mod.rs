@@ -19,8 +19,10 @@ mod erase;
 mod extract;
 mod health;
 mod help;
+mod init;
 mod interrupts;
 mod launch;
+mod man;
 mod mcp;
 mod mcp_servers;
 mod names;
@@ -107,6 +109,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Write a commented configuration file from a few questions
+    Init(init::Arguments),
     /// Serve the chat page and the OpenAI API; the default command
     Serve,
     /// Build, serve, and build again when a source is saved; in the package of a program with tools
@@ -167,6 +171,8 @@ enum Command {
     Restore(backup::RestoreArguments),
     /// Show a turn of a running server as a tree: requests to the model, calls, times
     Trace(trace::Arguments),
+    /// Write the manual pages of all commands
+    Man(man::Arguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -197,9 +203,12 @@ pub fn main(host: Host) -> ExitCode {
 }
 
 async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
-    // Reading text needs no configuration.
-    if let Some(Command::Parse(arguments)) = arguments.command {
-        return parse::run(arguments);
+    // These need no configuration.
+    match arguments.command {
+        Some(Command::Init(init)) => return init::run(&init, arguments.flags).await,
+        Some(Command::Parse(arguments)) => return parse::run(arguments),
+        Some(Command::Man(arguments)) => return man::run(&arguments),
+        _ => {}
     }
     let tables = host.all_tables()?;
     if let Some(Command::Dev(dev)) = arguments.command {
@@ -330,7 +339,9 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         Command::Backup(arguments) => backup::write(&arguments, settings).await,
         Command::Restore(arguments) => backup::restore(&arguments, settings).await,
         Command::Trace(arguments) => trace::run(arguments, settings).await,
+        Command::Init(init) => init::run(&init, arguments.flags).await,
         Command::Parse(arguments) => parse::run(arguments),
+        Command::Man(arguments) => man::run(&arguments),
     }
 }
 
