@@ -22,6 +22,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::{body::Incoming, server::conn::http1, service::Service};
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use parking_lot::Mutex;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{connections::Connection, seats::UserShare};
 use crate::takeover::Takeover;
@@ -231,16 +232,19 @@ impl<W: Watch> HttpBody for WatchedBody<W> {
 }
 
 /// Answers the requests that are under way, and hands the connection on, if another program has taken over and there may be more requests.
+/// Drops `takes` where later requests on it are answered by that program.
 pub(super) async fn hand_on(
     mut connection: Serving,
     requests: &Requests,
     takeover: Option<&Takeover>,
+    takes: TaskTrackerToken,
 ) -> hyper::Result<()> {
     let Some(takeover) = takeover.filter(|takeover| takeover.is_succeeded()) else {
         Pin::new(&mut connection).graceful_shutdown();
         return connection.await;
     };
     requests.next_is_elsewhere.store(true, Relaxed);
+    drop(takes);
     let between = poll_fn(|context| match Pin::new(&mut connection).poll(context) {
         Poll::Ready(ended) => Poll::Ready(Some(ended)),
         Poll::Pending if requests.are_between() => Poll::Ready(None),

@@ -15,6 +15,7 @@ use super::{
     handover::{Watching, hand_on},
     seats::Seats,
 };
+use crate::takeover::Takeover;
 
 /// Serves until `stop` is cancelled, then waits for open answers. The head of a request has to come within `timeout`, which is also how
 /// long a connection without one is kept. Where another program has taken over, connections go on there.
@@ -29,23 +30,31 @@ pub(super) async fn serve(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(timeout);
     let connections = TaskTracker::new();
+    // Those that still take requests.
+    let taking = TaskTracker::new();
     while let Some((stream, _)) = stop.run_until_cancelled(listener.accept()).await {
         let stop = stop.clone();
         let router = TowerToHyperService::new(router.clone());
         let requests = stream.requests();
         let Some(seat) = seats.take(Arc::clone(&requests)) else { continue };
-        let takeover = listener.takeover.clone();
+        let (takeover, takes) = (listener.takeover.clone(), taking.token());
         let watching = Watching { router, requests: Arc::clone(&requests) };
         let mut connection = http.serve_connection(TokioIo::new(stream), watching);
         connections.spawn(async move {
             report(tokio::select! {
                 ended = &mut connection => ended,
                 () = seat.given_up() => Ok(()),
-                () = stop.cancelled() => hand_on(connection, &requests, takeover.as_ref()).await,
+                () = stop.cancelled() => hand_on(connection, &requests, takeover.as_ref(), takes).await,
             });
         });
     }
+    let takeover = listener.takeover.take();
     drop(listener);
+    if let Some(takeover) = takeover.filter(Takeover::is_succeeded) {
+        taking.close();
+        taking.wait().await;
+        takeover.given_way().await;
+    }
     connections.close();
     connections.wait().await;
 }

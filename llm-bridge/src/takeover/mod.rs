@@ -47,6 +47,8 @@ pub(crate) enum ToSupervisor {
     Ready { tools: Vec<String> },
     /// It cannot start.
     Failed(String),
+    /// Another program answers every request that comes from now on.
+    GivenWay,
     /// A client has opened an MCP session.
     Session(Session),
     /// A client has ended it.
@@ -156,6 +158,11 @@ impl Takeover {
     /// Says that this server accepts connections.
     pub(crate) async fn ready(&self, tools: Vec<String>) {
         self.say(ToSupervisor::Ready { tools }).await;
+    }
+
+    /// Says that another program answers every request that comes from now on.
+    pub(crate) async fn given_way(&self) {
+        self.say(ToSupervisor::GivenWay).await;
     }
 
     /// Without a supervisor there is nobody to tell, and the program stops.

@@ -7,6 +7,7 @@ use std::{
     path::Path,
     process::ExitStatus,
     sync::Arc,
+    time::Duration,
 };
 
 use tokio::{
@@ -31,12 +32,17 @@ use crate::takeover::{Message, SUPERVISED, ToProgram, ToSupervisor, hand_out};
 pub(super) const FIRST: &str = "first";
 pub(super) const NEXT: &str = "next";
 
+/// How long a program has to take no more requests.
+const GIVES_WAY: Duration = Duration::from_secs(10);
+
 /// A program that serves.
 pub(super) struct Program {
     /// The names of its tools.
     pub(super) tools: Vec<String>,
     /// Cancelled to have it finish what runs, and end.
     finish: CancellationToken,
+    /// Comes when it takes no more requests.
+    given_way: oneshot::Receiver<()>,
     /// Waits for its end, which is as far as a program goes that was told to finish.
     ended: JoinHandle<io::Result<ExitStatus>>,
 }
@@ -58,13 +64,14 @@ impl Program {
             .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
         let (lines, out) = control.into_split();
         let (first, answered) = oneshot::channel();
+        let (gives_way, given_way) = oneshot::channel();
         let finish = CancellationToken::new();
         let begin = ToProgram::Begin(shared.begin(succeeds));
         // Then nobody writes to it any more, and it ends.
         let is_over = stop.child_token();
         let unless_it_serves = is_over.clone().drop_guard();
         all.spawn(write(out, begin, Arc::clone(shared), finish.clone(), is_over.clone()));
-        all.spawn(read(lines, first, Arc::clone(shared)));
+        all.spawn(read(lines, first, gives_way, Arc::clone(shared)));
         let ended = all.spawn(async move {
             let status = child.wait().await;
             is_over.cancel();
@@ -73,7 +80,7 @@ impl Program {
         match answered.await {
             Ok(Ok(tools)) => {
                 unless_it_serves.disarm();
-                Ok(Self { tools, finish, ended })
+                Ok(Self { tools, finish, given_way, ended })
             }
             Ok(Err(why)) => Err(why),
             Err(_) => Err(match ended.await {
@@ -83,9 +90,10 @@ impl Program {
         }
     }
 
-    /// Has it finish what runs, and end.
-    pub(super) fn finish(self) {
+    /// Has it finish what runs, and end. Waits until it takes no more requests, so that all that come later are answered by the next.
+    pub(super) async fn finish(self) {
         self.finish.cancel();
+        let _ = tokio::time::timeout(GIVES_WAY, self.given_way).await;
     }
 
     /// Waits for its end.
@@ -163,9 +171,11 @@ async fn passed_back(messages: Option<&mut broadcast::Receiver<Message>>) -> Mes
 async fn read(
     lines: OwnedReadHalf,
     first: oneshot::Sender<Result<Vec<String>, String>>,
+    gives_way: oneshot::Sender<()>,
     shared: Arc<Shared>,
 ) {
     let (mut lines, mut first) = (BufReader::new(lines).lines(), Some(first));
+    let mut gives_way = Some(gives_way);
     while let Ok(Some(line)) = lines.next_line().await {
         let started = match serde_json::from_str(&line) {
             Ok(ToSupervisor::Session(session)) => {
@@ -179,6 +189,10 @@ async fn read(
             Ok(ToSupervisor::Message(message)) => {
                 // There may be no program that finishes.
                 let _ = shared.messages.send(message);
+                continue;
+            }
+            Ok(ToSupervisor::GivenWay) => {
+                gives_way.take();
                 continue;
             }
             Ok(ToSupervisor::Ready { tools }) => Ok(tools),

@@ -177,17 +177,17 @@ impl Supervisor {
             Program::start(&program, succeeds, &self.listener, &self.shared, &self.all, &self.stop);
         let serving = starting.await?;
         self.is_current = true;
+        let mut known = Vec::new();
+        if let Some(mut before) = self.serving.take() {
+            known = std::mem::take(&mut before.tools);
+            before.finish().await;
+        }
         self.state(Build::Current);
-        let before = self.serving.take();
         if !changes.files.is_empty() {
             steps.push(("start".to_owned(), since(began)));
-            let known = before.as_ref().map(|before| before.tools.as_slice()).unwrap_or_default();
-            tell(format_args!("{}", ready(since(changes.at), &steps, known, &serving.tools)));
+            tell(format_args!("{}", ready(since(changes.at), &steps, &known, &serving.tools)));
         }
         self.serving = Some(serving);
-        if let Some(before) = before {
-            before.finish();
-        }
         Ok(())
     }
 

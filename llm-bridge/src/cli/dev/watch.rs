@@ -77,7 +77,9 @@ impl Watcher {
                 for _ in 0..MAX_SETTLING {
                     tokio::time::sleep(SETTLES).await;
                     let later = self.look().await;
-                    if std::mem::replace(&mut now, later) == now {
+                    let is_same = later == now;
+                    now = later;
+                    if is_same && !self.is_being_written(&now) {
                         break;
                     }
                 }
@@ -95,6 +97,13 @@ impl Watcher {
     async fn look(&self) -> Files {
         let watched = self.watched.clone();
         tokio::task::spawn_blocking(move || watched.versions()).await.unwrap_or_default()
+    }
+
+    /// Whether a file has lost all that stood in it: most editors truncate a file before they write it, and may be kept from writing for
+    /// a while.
+    fn is_being_written(&self, now: &Files) -> bool {
+        let had_content = |file: &PathBuf| self.seen.get(file).is_some_and(|version| version.1 > 0);
+        now.iter().any(|(file, version)| version.1 == 0 && had_content(file))
     }
 
     fn compare(&self, now: &Files) -> Changes {
@@ -163,6 +172,28 @@ mod tests {
     fn names(changes: &Changes, root: &Path) -> Vec<String> {
         let name = |file: &PathBuf| file.strip_prefix(root).unwrap().display().to_string();
         changes.files.iter().map(name).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn b18_a_file_that_an_editor_has_truncated_is_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("toolrack.toml");
+        fs::write(&file, "1").unwrap();
+        let watched = Watched { settings: [file.clone()].into(), ..Watched::default() };
+        let mut watcher = Watcher::default();
+        watcher.watch(watched, SystemTime::now());
+        fs::write(&file, "").unwrap();
+        let write = async {
+            tokio::time::sleep(POLL + 3 * SETTLES).await;
+            fs::write(&file, "22").unwrap();
+        };
+        let (changes, ()) = tokio::join!(watcher.changes(), write);
+        assert_eq!(changes.files, [file.clone()]);
+        assert_eq!(watcher.seen[&file].1, 2);
+        // One that stays empty is taken as it is.
+        fs::write(&file, "").unwrap();
+        assert_eq!(watcher.changes().await.files, [file.clone()]);
+        assert_eq!(watcher.seen[&file].1, 0);
     }
 
     #[tokio::test]

@@ -28,19 +28,20 @@ impl Rack {
     /// Another configuration in place of the one there is.
     pub(crate) fn write(&self, store: &str, tools: &str) {
         let text = format!("upstream = \"demo\"\n[guard]\naudit_arguments = true\n[store]\n{store}\n{tools}");
-        std::fs::write(self.folder.path().join("toolrack.toml"), text).unwrap();
+        self.file("toolrack.toml", &text);
     }
 
-    /// Puts a file into the folder.
+    /// Puts a file into the folder. It is written beside and renamed, so that who watches it sees the whole of it.
     pub(crate) fn file(&self, name: &str, content: &str) {
-        std::fs::write(self.folder.path().join(name), content).unwrap();
+        let beside = self.path(&format!(".{name}.new"));
+        std::fs::write(&beside, content).unwrap();
+        std::fs::rename(beside, self.path(name)).unwrap();
     }
 
     /// Puts a line before the tables of the configuration.
     pub(crate) fn top(&self, line: &str) {
-        let file = self.folder.path().join("toolrack.toml");
-        let text = std::fs::read_to_string(&file).unwrap();
-        std::fs::write(file, format!("{line}\n{text}")).unwrap();
+        let text = std::fs::read_to_string(self.path("toolrack.toml")).unwrap();
+        self.file("toolrack.toml", &format!("{line}\n{text}"));
     }
 
     /// With a variable in the environment of all its processes.
