@@ -319,6 +319,8 @@ pub struct FinishedTool {
     pub result: Option<Value>,
     /// Why it did not.
     pub error: Option<String>,
+    /// Whether it did not because it was stopped.
+    pub cancelled: bool,
     /// What it says to the user.
     pub message: Option<String>,
     /// What was changed.
@@ -377,6 +379,14 @@ impl ToolStatus {
                 });
                 if let (Some(reason), Some(details)) = (reason, details.as_object_mut()) {
                     details.insert("reason".to_owned(), reason.as_str().into());
+                }
+                details
+            }
+            Self::Finished(tool) if tool.cancelled => {
+                let finished = FinishedTool { cancelled: false, ..(**tool).clone() };
+                let mut details = Self::Finished(Box::new(finished)).details();
+                if let Some(details) = details.as_object_mut() {
+                    details.insert("cancelled".to_owned(), true.into());
                 }
                 details
             }

@@ -9,7 +9,14 @@ use toolrack_documents::Documents;
 use toolrack_http::webhook::Webhooks;
 use toolrack_remote::{mcp::McpServers, module::Modules};
 
-use super::{Settings, audit::HeadSigner, names::Known, out::count, store::Stores, webhooks};
+use super::{
+    Settings,
+    audit::{HeadSigner, Verifier},
+    names::Known,
+    out::count,
+    store::Stores,
+    webhooks,
+};
 use crate::{listing, metrics::Metrics, server, traces::Traces, turn::Backend, upstream::Upstream};
 
 /// How long to wait for the last records of stopped calls.
@@ -36,9 +43,11 @@ pub(super) async fn run(
         .iter()
         .for_each(|reported| tracing::warn!("{reported}"));
     let endpoints = webhooks::endpoints(settings)?;
+    let reading = server::AuditReading::new(stores.log.clone(), Verifier::new(stores.log.clone(), settings)?);
     let signer = HeadSigner::open(settings, stores.log, Arc::clone(registry.audit()))?;
     let mut server_settings = settings.server_settings(stores.store);
     server_settings.sign_in = settings.sign_in()?;
+    server_settings.audit = Some(reading);
     server::check_address(&server_settings, settings.listen).await?;
     let listener = match joined {
         None => listen(settings.listen).await?,

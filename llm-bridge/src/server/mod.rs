@@ -5,6 +5,7 @@ mod admin;
 mod answering;
 mod api_error;
 mod approvals;
+mod audit;
 mod body;
 mod chat;
 mod chats;
@@ -20,6 +21,7 @@ mod fronts;
 mod handover;
 mod health;
 mod identity;
+mod jobs;
 mod key;
 mod mcp;
 mod mcp_servers;
@@ -49,6 +51,7 @@ mod timeouts;
 mod tools;
 mod traces;
 mod unrouted;
+mod users;
 mod via;
 mod webhooks;
 
@@ -67,6 +70,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
 use api_error::ApiError;
+pub use audit::{AuditChain, AuditFault, AuditReading, AuditVerdict, VerifyAudit};
 use connections::Connections;
 pub(crate) use documents::uploads_of;
 pub use documents::{Upload, UploadLimits};
@@ -148,6 +152,9 @@ pub struct ServerSettings {
     pub module_name: String,
     /// The scheduled calls that this server makes.
     pub schedule: Option<Schedule>,
+    /// The audit, for admins to read; `None` where it cannot be read.
+    #[debug(skip)]
+    pub audit: Option<AuditReading>,
     /// The grace period of open answers when the server stops.
     pub grace: Duration,
     /// How long the head of a request may take to come, and how long its body, which gets a second more for every 16 KiB. A connection
@@ -186,6 +193,7 @@ impl ServerSettings {
             extracting: None,
             module_name: "toolrack".to_owned(),
             schedule: None,
+            audit: None,
             grace: GRACE,
             request_timeout: REQUEST_TIMEOUT,
             write_timeout: WRITE_TIMEOUT,
@@ -201,6 +209,10 @@ struct App {
     backend: Backend,
     webhooks: Option<Webhooks>,
     modules: Modules,
+    #[debug(skip)]
+    schedule: Option<Schedule>,
+    #[debug(skip)]
+    audit: Option<AuditReading>,
     metrics: Metrics,
     traces: Option<Traces>,
     mcp_servers: Option<toolrack_remote::mcp::McpServers>,
@@ -259,6 +271,8 @@ fn routes(
         backend,
         webhooks: settings.webhooks.clone(),
         modules,
+        schedule: settings.schedule.clone(),
+        audit: settings.audit.clone(),
         metrics: settings.metrics.clone(),
         traces: settings.traces.clone(),
         mcp_servers: settings.mcp_servers.clone(),
@@ -309,6 +323,12 @@ fn routes(
         .add("/api/personas/{name}", personas::change, personas::change_operation())
         .add("/api/personas/{name}", personas::remove, personas::remove_operation())
         .add("/api/users/{id}/personas", personas::assign, personas::assign_operation())
+        .merge(users::routes())
+        .add("/api/audit", audit::list, audit::list_operation())
+        .add("/api/audit/export", audit::export, audit::export_operation())
+        .add("/api/audit/verify", audit::verify, audit::verify_operation())
+        .add("/api/jobs", jobs::list, jobs::list_operation())
+        .add("/api/jobs/{id}", jobs::remove, jobs::remove_operation())
         .add("/api/dead-letters", webhooks::list, webhooks::list_operation())
         .add("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
         .merge(dev::routes(settings.takeover.as_ref(), stopping))

@@ -1,4 +1,4 @@
-//! `GET /`: the chat page and its files, which are part of the program.
+//! `GET /` and `GET /admin`: the chat page, the console of admins, and their files, which are part of the program.
 //!
 //! Files have the page's version in their address, so that a browser never asks again for one that it has, and never mixes two versions.
 //! A debug build reads them from their folder: a changed file is seen at the next reload.
@@ -6,8 +6,8 @@
 use std::{borrow::Cow, io::Read, sync::LazyLock};
 
 use axum::{
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
-    response::{IntoResponse, Response},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
+    response::{IntoResponse, Redirect, Response},
 };
 use flate2::read::GzDecoder;
 use rust_embed::{Embed, EmbeddedFile};
@@ -56,7 +56,30 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 });
 
-static INDEX: LazyLock<String> = LazyLock::new(index);
+/// A document and what it loads at once; what lies elsewhere is loaded when it is needed.
+struct Document {
+    file: &'static str,
+    /// Where the names of its modules begin.
+    modules: &'static [&'static str],
+    /// The folders of its styles.
+    styles: &'static [&'static str],
+}
+
+const CHAT: Document = Document {
+    file: "index.html",
+    modules: &["main.js", "state/", "components/", "text/", "vendor/"],
+    styles: &["styles/"],
+};
+
+/// Anybody may open it: it has nothing but what the routes of admins answer.
+const CONSOLE: Document = Document {
+    file: "admin.html",
+    modules: &["console/main.js", "console/sections/", "console/parts/", "console/state.js", "vendor/"],
+    styles: &["styles/", "console/styles/"],
+};
+
+static INDEX: LazyLock<String> = LazyLock::new(|| CHAT.page());
+static ADMIN: LazyLock<String> = LazyLock::new(|| CONSOLE.page());
 
 /// Whether a request is for a file of the page: the same for everybody, as it is in the program.
 pub(super) fn is_file(method: &Method, path: &str) -> bool {
@@ -73,6 +96,15 @@ pub(super) fn routes() -> Routes {
             Operation::new(Method::GET, "Server", "page".to_owned(), "The chat page".to_owned())
                 .answers_with(200, kind("index.html"), "The page.")
                 .answers_nothing(304, "The page has not changed."),
+        )
+        .add(
+            "/admin",
+            serve_admin,
+            Operation::new(Method::GET, "Server", "console".to_owned(), "The console of admins".to_owned())
+                .details("It is the same for everybody, and shows what the routes of admins answer.")
+                .answers_with(200, kind("admin.html"), "The page.")
+                .answers_nothing(304, "The page has not changed.")
+                .answers_nothing(307, "The page has no slash at its end."),
         )
         .add(
             "/page/{*file}",
@@ -103,12 +135,24 @@ pub(super) fn routes() -> Routes {
 }
 
 async fn serve_index(headers: HeaderMap) -> Response {
+    serve(&CHAT, &INDEX, &headers)
+}
+
+async fn serve_admin(uri: Uri, headers: HeaderMap) -> Response {
+    // Addresses in the page are relative to where it is.
+    if uri.path().ends_with('/') {
+        return Redirect::temporary("../admin").into_response();
+    }
+    serve(&CONSOLE, &ADMIN, &headers)
+}
+
+fn serve(document: &Document, made: &LazyLock<String>, headers: &HeaderMap) -> Response {
     let tag = format!("\"{}\"", *VERSION);
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     if known && !cfg!(debug_assertions) {
         return (StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response();
     }
-    let page = if cfg!(debug_assertions) { index() } else { INDEX.clone() };
+    let page = if cfg!(debug_assertions) { document.page() } else { String::clone(made) };
     let mut response = ([(header::ETAG, tag)], page).into_response();
     about("index.html", REVALIDATE, response.headers_mut());
     response
@@ -190,33 +234,33 @@ fn kind(path: &str) -> &'static str {
     }
 }
 
-/// The page, with the addresses of all files that it needs at once, so that the browser does not learn of them one after the other.
-fn index() -> String {
-    let files: Vec<Cow<'static, str>> = Files::iter().collect();
-    let version = &*VERSION;
-    let links = |begin: &str, end: &str, rel: &str| -> String {
-        let mut found: Vec<&str> = files
-            .iter()
-            .map(|path| path.as_ref())
-            .filter(|path| path.starts_with(begin) && path.ends_with(end))
-            .collect();
-        found.sort_unstable();
-        found.iter().map(|path| format!("  <link rel=\"{rel}\" href=\"page/{version}/{path}\">\n")).collect()
-    };
-    // What lies elsewhere is loaded when it is needed.
-    let modules: String = ["main.js", "state/", "components/", "text/", "vendor/"]
-        .iter()
-        .map(|begin| links(begin, ".js", "modulepreload"))
-        .collect();
-    let mut languages: Vec<&str> =
-        files.iter().filter_map(|path| path.strip_prefix("languages/")?.strip_suffix(".js")).collect();
-    languages.sort_unstable();
-    let page = Files::get("index.html").map(|file| file.data).unwrap_or_default();
-    String::from_utf8_lossy(&page)
-        .replace("<!-- styles -->\n", &links("styles/", ".css", "stylesheet"))
-        .replace("<!-- modules -->\n", &modules)
-        .replace("{version}", version)
-        .replace("{languages}", &languages.join(" "))
+impl Document {
+    /// The page, with the addresses of all files that it needs at once, so that the browser does not learn of them one after the other.
+    fn page(&self) -> String {
+        let files: Vec<Cow<'static, str>> = Files::iter().collect();
+        let version = &*VERSION;
+        let links = |begin: &str, end: &str, rel: &str| -> String {
+            let mut found: Vec<&str> = files
+                .iter()
+                .map(|path| path.as_ref())
+                .filter(|path| path.starts_with(begin) && path.ends_with(end))
+                .collect();
+            found.sort_unstable();
+            let link = |path| format!("  <link rel=\"{rel}\" href=\"page/{version}/{path}\">\n");
+            found.into_iter().map(link).collect()
+        };
+        let modules: String = self.modules.iter().map(|begin| links(begin, ".js", "modulepreload")).collect();
+        let styles: String = self.styles.iter().map(|begin| links(begin, ".css", "stylesheet")).collect();
+        let mut languages: Vec<&str> =
+            files.iter().filter_map(|path| path.strip_prefix("languages/")?.strip_suffix(".js")).collect();
+        languages.sort_unstable();
+        let page = Files::get(self.file).map(|file| file.data).unwrap_or_default();
+        String::from_utf8_lossy(&page)
+            .replace("<!-- styles -->\n", &styles)
+            .replace("<!-- modules -->\n", &modules)
+            .replace("{version}", version)
+            .replace("{languages}", &languages.join(" "))
+    }
 }
 
 #[cfg(test)]
@@ -225,15 +269,24 @@ mod tests {
 
     #[test]
     fn b17_the_page_names_its_files_and_each_of_them_is_there() {
-        let page = index();
-        let begin = format!("page/{}/", *VERSION);
-        let named: Vec<&str> = page.split('"').filter_map(|word| word.strip_prefix(begin.as_str())).collect();
-        assert!(named.len() > 20, "{page}");
-        for path in named {
-            assert!(Files::get(path).is_some(), "{path}");
+        for document in [&CHAT, &CONSOLE] {
+            let page = document.page();
+            let begin = format!("page/{}/", *VERSION);
+            let named: Vec<&str> =
+                page.split('"').filter_map(|word| word.strip_prefix(begin.as_str())).collect();
+            assert!(named.len() > 20, "{page}");
+            for path in named {
+                assert!(Files::get(path).is_some(), "{path}");
+            }
+            assert!(!page.contains("<!-- ") && !page.contains('{'), "{page}");
+            assert!(page.contains("data-languages=\"de en\""), "{page}");
         }
-        assert!(!page.contains("<!-- ") && !page.contains('{'), "{page}");
-        assert!(page.contains("data-languages=\"de en\""), "{page}");
+    }
+
+    #[test]
+    fn b17_the_chat_loads_nothing_of_the_console() {
+        assert!(!CHAT.page().contains("/console/"), "{}", CHAT.page());
+        assert!(CONSOLE.page().contains("/console/main.js"), "{}", CONSOLE.page());
     }
 
     #[test]

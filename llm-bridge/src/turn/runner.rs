@@ -280,6 +280,7 @@ fn finished(outcome: &ToolOutcome) -> ToolStatus {
         success: reply.success,
         result: reply.result,
         error: reply.error,
+        cancelled: matches!(&outcome.result, Err(error) if error.kind() == ErrorKind::Cancelled),
         message: reply.message,
         side_effects: reply.side_effects,
         duration_ms: u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),

@@ -280,6 +280,52 @@ async fn b17_b7_a_turn_ends_by_stop_and_goes_on_where_it_was_cut() {
 }
 
 #[tokio::test]
+async fn b17_of_settings_that_are_changed_at_once_none_is_lost() {
+    let rack = Setup::bare().start([]).await;
+    let chat = new_chat(&rack).await;
+    for round in 0..8 {
+        let all = [
+            json!({"temperature": 0.5}),
+            json!({"top_p": 0.25}),
+            json!({"max_tokens": round + 1}),
+            json!({"system": format!("Be brief, {round}.")}),
+        ];
+        let changes = all.iter().map(|settings| post(&rack, &chat, json!({"settings": settings})));
+        futures_util::future::join_all(changes).await;
+        let settings = get(&rack, &chat).await["settings"].clone();
+        for change in &all {
+            for (name, value) in change.as_object().unwrap() {
+                assert_eq!(&settings[name], value, "{settings}");
+            }
+        }
+        post(&rack, &chat, json!({"settings": {"temperature": null, "top_p": null}})).await;
+    }
+}
+
+#[tokio::test]
+async fn b17_a_call_that_was_stopped_is_cancelled() {
+    let begun = Arc::new(Notify::new());
+    let running = Arc::clone(&begun);
+    let setup = Setup::bare().plain_tool("wait", with_effect(Effect::Read), move |_| {
+        let running = Arc::clone(&running);
+        async move {
+            running.notify_one();
+            std::future::pending::<()>().await;
+            Ok(ToolResult::new("never"))
+        }
+    });
+    let rack = setup.start([Answer::new().call("c", "wait", &json!({})).into()]).await;
+    let chat = new_chat(&rack).await;
+    let id = turn(&rack, &chat, json!({"content": "Wait"})).await["answer"]["id"].clone();
+    within(begun.notified()).await;
+    post(&rack, &format!("{chat}/stop"), json!({})).await;
+    let stopped = message(&settled(&rack, &chat).await, &id);
+    assert_eq!(stopped["status"], "stopped");
+    let call = stopped["parts"].as_array().unwrap().iter().find(|part| part["type"] == "call").unwrap();
+    assert_eq!(call["state"], "cancelled", "{call}");
+}
+
+#[tokio::test]
 async fn b17_a_chat_is_named_by_the_model_once() {
     let rack = Setup::bare().start(["Warm.", "\"Green tea\"", "Hot."].map(Reply::text)).await;
     let chat = post(&rack, "/api/chats", json!({})).await;

@@ -66,6 +66,15 @@ impl Rack {
         Self::serve(caller, registry, audit, |settings| settings.access = access).await
     }
 
+    /// With another registry, which has an audit of its own.
+    pub(crate) async fn start_over(
+        caller: Caller,
+        registry: Registry,
+        change: impl FnOnce(&mut ServerSettings),
+    ) -> Self {
+        Self::serve(caller, registry, Arc::new(MemoryAudit::new(1)), change).await
+    }
+
     async fn serve(
         caller: Caller,
         registry: Registry,

@@ -9,7 +9,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const WIDTHS = [390, 768, 1280, 2560];
 
 /** What axe finds wrong. */
-async function faults(page) {
+export async function faults(page) {
   // The page's policy keeps scripts of others out, so it comes by the debugger.
   await page.evaluate(AXE);
   const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));

@@ -34,8 +34,18 @@ parameters = { type = "object", properties = { title = { type = "string", descri
 implementation = { type = "mock", mock_response = "The note is gone." }
 """
 
-# A mailbox, and a way out of it.
+# A server for the console: its user is an admin, and traces are kept, though nobody takes them.
+ADMIN = """
+[user]
+level = "admin"
+[traces]
+endpoint = "http://127.0.0.1:9"
+""" + CONFIGURATION
+
+# A mailbox, and a way out of it, for a user who is no admin.
 MAIL = """
+[user]
+level = "user"
 [[tools]]
 name = "read_mail"
 description = "Gives the newest mail."
@@ -127,8 +137,9 @@ def main():
     types = checked_types(folder)
     with tempfile.TemporaryDirectory(prefix="documents-") as place, \
             environment.toolrack("demo", configuration=with_documents(Path(place))) as address, \
+            environment.toolrack("demo", configuration=ADMIN) as admin, \
             environment.toolrack(obedient(), configuration=MAIL) as mail:
-        variables = {**os.environ, "TOOLRACK_URL": address, "TOOLRACK_MAIL_URL": mail, "CHROMIUM": browser}
+        variables = {**os.environ, "TOOLRACK_URL": address, "TOOLRACK_MAIL_URL": mail, "TOOLRACK_ADMIN_URL": admin, "CHROMIUM": browser}
         return subprocess.run(["node", folder / "page.mjs", *sys.argv[1:]], env=variables, stdin=subprocess.DEVNULL).returncode or types
 
 

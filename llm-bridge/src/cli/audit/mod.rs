@@ -6,7 +6,13 @@ mod key;
 mod sending;
 mod signer;
 
-use std::{ops::ControlFlow, path::PathBuf, process::ExitCode, str::FromStr};
+use std::{
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    str::FromStr,
+    sync::Arc,
+};
 
 use clap::{
     Subcommand,
@@ -14,7 +20,7 @@ use clap::{
 };
 use jiff::Timestamp;
 use registry_core::{
-    Origin,
+    BoxFuture, Origin,
     guard::{
         audit::{
             chain::Fault,
@@ -22,6 +28,7 @@ use registry_core::{
         },
         gate::Verdict,
     },
+    store::StoreError,
 };
 use serde_json::Value;
 use strum::VariantNames;
@@ -32,7 +39,10 @@ use super::{
     tenant::Tenant,
     terminal::one_line,
 };
-use crate::turn::known_dialect;
+use crate::{
+    server::{AuditChain, AuditFault, AuditVerdict, VerifyAudit},
+    turn::known_dialect,
+};
 pub(super) use erasure::{erase, public_key_of};
 use head::HeadStatement;
 use key::{PublicKey, SigningKey};
@@ -275,36 +285,93 @@ async fn verify(
     place: &str,
 ) -> Result<ExitCode, String> {
     let tenant = &arguments.tenant.tenant;
-    let own = SigningKey::read(&settings.audit.key_file(&settings.data_dir))?.map(|key| key.public());
-    let keys: Vec<PublicKey> = own.into_iter().chain(arguments.public_key).collect();
-    let mut whole = true;
-    let mut heads = Vec::new();
-    for file in files(&arguments.heads, settings)? {
-        match head::read_file(&file, &keys) {
-            Ok(read) => heads.extend(read),
-            Err(fault) => {
-                whole = false;
-                print_line(fault)?;
-            }
-        }
-    }
-    let noted = head::noted(&heads, tenant);
-    if noted.is_empty() && !arguments.heads.is_empty() {
+    let keys = known_keys(&settings.audit.key_file(&settings.data_dir), arguments.public_key)?;
+    let heads = Heads::read(&files(&arguments.heads, settings)?, &keys);
+    heads.faults.iter().try_for_each(|fault| print_line(fault).map(drop))?;
+    if head::noted(&heads.heads, tenant).is_empty() && !arguments.heads.is_empty() {
         return Err(format!("there is no head of the tenant {tenant} in these files"));
     }
+    let verdict = verified(log, tenant, heads, &keys).await?;
+    if verdict.chains.is_empty() {
+        tell(format_args!("There are no records of the tenant {tenant} in {place}."));
+    }
+    for AuditChain { server, found, .. } in &verdict.chains {
+        print_line(format_args!("{server}: {found}"))?;
+    }
+    Ok(if verdict.whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// This server's public key, where it has one, and those of others.
+fn known_keys(file: &Path, others: Vec<PublicKey>) -> Result<Vec<PublicKey>, String> {
+    let own = SigningKey::read(file)?.map(|key| key.public());
+    Ok(own.into_iter().chain(others).collect())
+}
+
+/// The signed heads of some files.
+struct Heads {
+    heads: Vec<HeadStatement>,
+    /// Why some files cannot be used.
+    faults: Vec<String>,
+}
+
+impl Heads {
+    fn read(files: &[PathBuf], keys: &[PublicKey]) -> Self {
+        let (mut heads, mut faults) = (Vec::new(), Vec::new());
+        for file in files {
+            match head::read_file(file, keys) {
+                Ok(read) => heads.extend(read),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        Self { heads, faults }
+    }
+}
+
+/// Walks along the chains of a tenant, and compares them with signed heads.
+async fn verified(
+    log: &dyn AuditLog,
+    tenant: &str,
+    Heads { heads, faults }: Heads,
+    keys: &[PublicKey],
+) -> Result<AuditVerdict, StoreError> {
+    let noted = head::noted(&heads, tenant);
     let check =
         |message: &str, signature: &str| keys.iter().any(|key| key.has_signed(message.as_bytes(), signature));
     let reports = log.verify_with_erasures(tenant, &noted, &check).await?;
-    if reports.is_empty() {
-        tell(format_args!("There are no records of the tenant {tenant} in {place}."));
+    let chains: Vec<AuditChain> = reports
+        .into_iter()
+        .map(|report| {
+            let head = heads.iter().rfind(|head| head.tenant == *tenant && head.server == report.server);
+            let (whole, found) = judge(&report, tenant, head, keys);
+            AuditChain { server: report.server, whole, found }
+        })
+        .collect();
+    let whole = faults.is_empty() && chains.iter().all(|chain| chain.whole);
+    Ok(AuditVerdict { whole, faults, chains })
+}
+
+/// Verifies the audit for a running server, with its own key and the files that it writes signed heads to.
+pub(super) struct Verifier {
+    log: Arc<dyn AuditLog>,
+    key_file: PathBuf,
+    files: Vec<PathBuf>,
+}
+
+impl Verifier {
+    pub(super) fn new(log: Arc<dyn AuditLog>, settings: &Settings) -> Result<Self, String> {
+        let key_file = settings.audit.key_file(&settings.data_dir);
+        Ok(Self { log, key_file, files: files(&[], settings)? })
     }
-    for report in reports {
-        let head = heads.iter().rfind(|head| head.tenant == *tenant && head.server == report.server);
-        let (is_whole, found) = judge(&report, tenant, head, &keys);
-        whole &= is_whole;
-        print_line(format_args!("{}: {found}", report.server))?;
+}
+
+impl VerifyAudit for Verifier {
+    fn verify<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<AuditVerdict, AuditFault>> {
+        Box::pin(async move {
+            let keys = known_keys(&self.key_file, Vec::new()).map_err(AuditFault::Settings)?;
+            let heads = Heads::read(&self.files, &keys);
+            verified(self.log.as_ref(), tenant, heads, &keys).await.map_err(AuditFault::Store)
+        })
     }
-    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The files that signed heads are read from.

@@ -310,6 +310,17 @@ impl Shown {
     }
 }
 
+impl CallPart {
+    /// Whether there is something to say of how it went. One that was stopped may have begun.
+    fn has_outcome(&self) -> bool {
+        match self.state {
+            CallState::Ok | CallState::Failed => true,
+            CallState::Cancelled => self.error.is_some(),
+            CallState::Running => false,
+        }
+    }
+}
+
 /// What the model gets of an answer that broke off: its text, and the calls that were finished with their results.
 pub(super) fn as_seen(parts: &[Part]) -> Vec<Message> {
     let (mut messages, mut saying) = (Vec::new(), Vec::new());
@@ -318,7 +329,7 @@ pub(super) fn as_seen(parts: &[Part]) -> Vec<Message> {
             Part::Text { text } if !text.trim().is_empty() => {
                 saying.push(Content::Text(text.trim_end().to_owned()).into())
             }
-            Part::Call(call) if matches!(call.state, CallState::Ok | CallState::Failed) => {
+            Part::Call(call) if call.has_outcome() => {
                 let name = legal(&call.name);
                 saying.push(Content::Call(Call::new(&*call.id, &*name, call.arguments.to_string())).into());
                 messages.push(Message::new(Role::Assistant, std::mem::take(&mut saying)));
@@ -328,7 +339,7 @@ pub(super) fn as_seen(parts: &[Part]) -> Vec<Message> {
                     (None, error) => error.clone().unwrap_or_default(),
                 };
                 let parts = if text.is_empty() { Vec::new() } else { vec![Content::Text(text).into()] };
-                let is_error = call.state == CallState::Failed;
+                let is_error = call.state != CallState::Ok;
                 messages.push(Message::result(ToolResult {
                     call_id: call.id.clone(),
                     name: Some(name),

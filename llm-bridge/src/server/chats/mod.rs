@@ -25,7 +25,7 @@ use jiff::Timestamp;
 use registry_core::{
     clock::Clock,
     random_id,
-    store::{ChatChange, ChatError, ChatKey, ChatLimits, ChatStore, StoredChat},
+    store::{ChatChange, ChatError, ChatKey, ChatLimits, ChatStore, StoreError, StoredChat},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,9 @@ pub(super) use running::Turns;
 use settings::{Settings, SettingsChange};
 use tree::Tree;
 use turn::TurnShown;
+
+/// How often a change of settings is begun anew because others were changed meanwhile.
+const TRIES: u32 = 100;
 
 /// Why a chat is not found.
 const NOT_FOUND: &str = "The user has no such chat (`chat_not_found`) or message (`message_not_found`), or this server keeps none (`chats_disabled`).";
@@ -337,11 +340,7 @@ async fn change(
     Name(id): Name,
     JsonBody(Change { title, pinned, leaf, settings }): JsonBody<Change>,
 ) -> Result<Json<ChatShown>, ApiError> {
-    let chat = access.chat(&id).await?;
-    let settings = match settings {
-        Some(change) => Some(Settings::of(&chat.settings)?.changed(change)?.json()?.into()),
-        None => None,
-    };
+    access.chat(&id).await?;
     let leaf = match leaf {
         Some(leaf) => {
             let all = access.store.chat_messages(access.key(&id)).await?;
@@ -353,9 +352,32 @@ async fn change(
     };
     let title = title.as_deref().map(checked_title).transpose()?;
     let title = title.map(|title| (title, title::USER.to_owned()));
-    let change = ChatChange { title, if_titled_by: None, pinned, leaf, settings };
-    access.store.change_chat(access.key(&id), change).await?;
+    let change = ChatChange { title, pinned, leaf, ..ChatChange::default() };
+    match settings {
+        None => {
+            access.store.change_chat(access.key(&id), change).await?;
+        }
+        Some(settings) => change_with_settings(&access, &id, change, &settings).await?,
+    }
     Ok(Json(ChatShown::of(&access.chat(&id).await?, access.since())?))
+}
+
+/// Changes settings as they are by now, and the rest with them.
+async fn change_with_settings(
+    access: &Access,
+    id: &str,
+    change: ChatChange,
+    settings: &SettingsChange,
+) -> Result<(), ApiError> {
+    for _ in 0..TRIES {
+        let before = access.chat(id).await?.settings;
+        let now = Settings::of(&before)?.changed(settings.clone())?.json()?;
+        let change = ChatChange { settings: Some(now.into()), if_settings: Some(before), ..change.clone() };
+        if access.store.change_chat(access.key(id), change).await? {
+            return Ok(());
+        }
+    }
+    Err(StoreError::conflict(format!("the settings of {id} are changed all the time")).into())
 }
 
 fn delete_operation() -> Operation {

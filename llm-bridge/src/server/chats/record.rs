@@ -201,6 +201,7 @@ impl Record {
             success,
             result,
             error,
+            cancelled,
             message,
             side_effects,
             duration_ms,
@@ -209,7 +210,11 @@ impl Record {
         } = tool;
         self.change_call(id, name, |call| {
             call.settle();
-            call.state = if *success { CallState::Ok } else { CallState::Failed };
+            call.state = match (success, cancelled) {
+                (true, _) => CallState::Ok,
+                (false, true) => CallState::Cancelled,
+                (false, false) => CallState::Failed,
+            };
             call.result = result.as_ref().map(bounded);
             call.error.clone_from(error);
             call.said.clone_from(message);

@@ -96,8 +96,10 @@ impl MemoryChats {
 
     pub(in crate::store) fn change(&mut self, key: ChatKey<'_>, change: ChatChange) -> bool {
         let Some(Chat { chat, .. }) = self.get_mut(key) else { return false };
-        let ChatChange { title, if_titled_by, pinned, leaf, settings } = change;
-        if if_titled_by.is_some_and(|by| by != chat.titled_by) {
+        let ChatChange { title, if_titled_by, pinned, leaf, settings, if_settings } = change;
+        if if_titled_by.is_some_and(|by| by != chat.titled_by)
+            || if_settings.is_some_and(|settings| settings != chat.settings)
+        {
             return false;
         }
         if let Some((title, by)) = title {

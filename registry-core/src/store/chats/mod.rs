@@ -127,6 +127,8 @@ pub struct ChatChange {
     pub leaf: Option<String>,
     /// The settings.
     pub settings: Option<Arc<str>>,
+    /// Nothing changes unless the settings are still these: of two changes at once none is lost.
+    pub if_settings: Option<Arc<str>>,
 }
 
 /// How much is kept of chats. Beyond it nothing more is taken: chats are deleted by those whose they are.

@@ -149,8 +149,23 @@ impl Schedule {
     /// When the store fails.
     pub async fn list(&self, context: &ToolContext) -> Result<Vec<Job>, ToolError> {
         let registry = registry_of(context)?;
-        let tenant = registry.tenant();
-        self.jobs.of_tenant(tenant).await.map_err(store_failed)
+        self.of_tenant(registry.tenant()).await.map_err(store_failed)
+    }
+
+    /// The same for a host, outside of calls.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn of_tenant(&self, tenant: &str) -> Result<Vec<Job>, StoreError> {
+        self.jobs.of_tenant(tenant).await
+    }
+
+    /// Removes a job for a host, outside of calls; false if there is none of that id. A call of it that is under way goes on.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn remove_of(&self, tenant: &str, id: &str) -> Result<bool, StoreError> {
+        self.jobs.remove(tenant, id).await
     }
 
     /// Removes the tenant's job of that id. A call of it that is under way goes on.

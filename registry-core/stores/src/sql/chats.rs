@@ -203,7 +203,7 @@ impl ChatStore for SqlStore {
             if is_nowhere(key) {
                 return Ok(false);
             }
-            let ChatChange { title, if_titled_by, pinned, leaf, settings } = change;
+            let ChatChange { title, if_titled_by, pinned, leaf, settings, if_settings } = change;
             let (mut values, mut sets) = (place(key), vec!["id = id".to_owned()]);
             let mut set = |column: &str, value: Value| {
                 values.push(value);
@@ -217,10 +217,13 @@ impl ChatStore for SqlStore {
             pinned.into_iter().for_each(|pinned| set("pinned", i64::from(pinned).into()));
             leaf.into_iter().for_each(|leaf| set("leaf", leaf.into()));
             settings.into_iter().for_each(|settings| set("settings", settings.into()));
-            let condition = if_titled_by.map_or_else(String::new, |by| {
-                values.push(by.into());
-                format!(" AND titled_by = ${}", values.len())
-            });
+            let mut condition = String::new();
+            let mut only_if = |column: &str, value: Value| {
+                values.push(value);
+                condition.push_str(&format!(" AND {column} = ${}", values.len()));
+            };
+            if_titled_by.into_iter().for_each(|by| only_if("titled_by", by.into()));
+            if_settings.into_iter().for_each(|settings| only_if("settings", settings.into()));
             let sql = format!("UPDATE chats SET {} WHERE {HERE}{condition} RETURNING id", sets.join(", "));
             Ok(!self.write_statements(vec![Statement::new(sql, values)]).await?.is_empty())
         })

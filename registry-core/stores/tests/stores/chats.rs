@@ -111,6 +111,15 @@ async fn contract(store: &dyn ChatStore) {
     };
     assert_eq!(store.change_chat(key("a"), by_model.clone()).await, Ok(true));
     assert_eq!(store.change_chat(key("a"), by_model).await, Ok(false), "it has a name by then");
+    let settings = |new: &str, old: &str| ChatChange {
+        settings: Some(new.into()),
+        if_settings: Some(old.into()),
+        ..ChatChange::default()
+    };
+    let before = store.chat(key("a")).await.unwrap().unwrap().settings;
+    assert_eq!(store.change_chat(key("a"), settings("{\"top_p\":1}", &before)).await, Ok(true));
+    assert_eq!(store.change_chat(key("a"), settings("{}", &before)).await, Ok(false), "others were faster");
+    assert_eq!(&*store.chat(key("a")).await.unwrap().unwrap().settings, "{\"top_p\":1}");
     let put = ChatMessage { text: "80 Grad".into(), ..pair[1].clone() };
     assert_eq!(store.put_chat_message(key("a"), put.clone()).await, Ok(true));
     assert_eq!(store.chat_message(key("a"), "m2").await, Ok(Some(put)));

@@ -4,7 +4,7 @@ import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { startNew } from '../state/chats.js';
 import { endSession } from '../state/server.js';
-import { chat, chats, chatsOpen, dialog, model, models, session, tools, toolsFailure, toolsOpen, waiting } from '../state/store.js';
+import { account, chat, chats, chatsOpen, dialog, model, models, session, tools, toolsFailure, toolsOpen, waiting } from '../state/store.js';
 import { prefer, remember } from '../state/storage.js';
 import { Icon } from './icon.js';
 
@@ -24,6 +24,7 @@ export function Header() {
       onClick=${async () => { await startNew(); focusQuestion(); }}>
       <${Icon} name="plus" /><span class="wide-only">${t.newChat}</span><span class="unseen narrow-only">${t.newChat}</span>
     </button>`}
+    ${account.value && !account.value.configured && html`<span id="who" class="wide-only">${account.value.user}</span>`}
     ${session.value && html`<button id="sign-out" class="quiet" type="button" title=${`${t.signedInAs} ${session.value.user}`} onClick=${endSession}>${t.endSession}</button>`}
     <button id="settings-open" class="quiet" type="button" aria-haspopup="dialog" title=${t.settings} onClick=${() => { dialog.value = 'settings'; }}>
       <${Icon} name="settings" /><span class="unseen">${t.settings}</span>

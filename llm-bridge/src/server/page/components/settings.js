@@ -7,8 +7,9 @@ import { set } from '../state/chats.js';
 import { notifies, notify } from '../state/inbox.js';
 import { givenKey, signOut } from '../state/key.js';
 import { LANGUAGES, language, t } from '../state/language.js';
+import { isAdmin } from '../state/server.js';
 import { prefer } from '../state/storage.js';
-import { chat, dialog, tools } from '../state/store.js';
+import { account, chat, dialog, tools } from '../state/store.js';
 import { setTheme, theme } from '../state/theme.js';
 import { Dialog } from './dialog.js';
 
@@ -64,7 +65,9 @@ function ToolChoice({ settings }) {
 function OfPage() {
   const [told, setTold] = useState(notifies());
   const names = new Intl.DisplayNames([language], { type: 'language' });
-  return html`<div class="settings-row">
+  const who = account.value;
+  return html`${who && html`<p id="account">${t.actsAs(who.user, who.level)}${isAdmin(who) && html` <a href="admin">${t.console}</a>`}</p>`}
+    <div class="settings-row">
       <label class="ask-field"><span>${t.theme}</span><select id="setting-theme" value=${theme.value} onChange=${(/** @type {any} */ event) => setTheme(event.target.value)}>
         ${Object.entries(t.themes).map(([value, word]) => html`<option value=${value} selected=${value === theme.value}>${word}</option>`)}</select></label>
       <label class="ask-field"><span>${t.language}</span><select id="setting-language" value=${language} onChange=${(/** @type {any} */ event) => { prefer('language', event.target.value); location.reload(); }}>

@@ -185,7 +185,7 @@ function status(call, event) {
  */
 function finished(event) {
   return {
-    state: event.success ? 'ok' : 'failed',
+    state: event.success ? 'ok' : event.cancelled ? 'cancelled' : 'failed',
     progress: null,
     approval: null,
     question: null,

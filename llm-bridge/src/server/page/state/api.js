@@ -5,7 +5,7 @@ import { askKey, givenKey } from './key.js';
 import { t } from './language.js';
 import { events } from './sse.js';
 
-/** @import { Chat, Health, Library, Listed, Message, Session, Settings, Tool } from './types.d.ts' */
+/** @import { Account, Chat, Health, Library, Listed, Message, Session, Settings, Tool } from './types.d.ts' */
 
 /** An answer of the server that is an error. */
 export class Refused extends Error {
@@ -35,6 +35,12 @@ export const tools = async () => (await getJson('api/tools')).tools;
 
 /** @returns {Promise<Health>} */
 export const health = () => getJson('healthz');
+
+/**
+ * Who this page acts as.
+ * @returns {Promise<Account>}
+ */
+export const account = () => getJson('api/account');
 
 /** @returns {Promise<Session>} */
 export const session = () => getJson('api/session');
@@ -219,17 +225,21 @@ function body(response) {
   return response.body;
 }
 
-/** @param {string} address */
-async function getJson(address) {
+/**
+ * Reads JSON.
+ * @param {string} address
+ */
+export async function getJson(address) {
   return (await checked(address, { headers: { accept: 'application/json' } })).json();
 }
 
 /**
+ * Sends JSON.
  * @param {string} address
  * @param {unknown} content
  * @param {AbortSignal} [signal]
  */
-function send(address, content, signal) {
+export function send(address, content, signal) {
   return checked(address, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -239,11 +249,12 @@ function send(address, content, signal) {
 }
 
 /**
+ * The answer to a request, with the key where one is needed.
  * @param {string} address
  * @param {RequestInit} options
  * @param {(address: string, options: RequestInit) => Promise<Response>} sending
  */
-async function checked(address, options, sending = fetch) {
+export async function checked(address, options, sending = fetch) {
   let response;
   try {
     response = await withKey(address, options, sending);
@@ -295,6 +306,8 @@ async function failure(response) {
   const status = t.serverAnswered(`${response.status} ${response.statusText}`.trim());
   try {
     const { error } = await response.json();
+    // The reply of a tool that failed has a text.
+    if (typeof error === 'string') return new Refused(error, response.status, '');
     return new Refused(error.message || status, response.status, error.type ?? '');
   } catch {
     return new Refused(status, response.status, '');

@@ -2,10 +2,15 @@
 
 import * as api from './api.js';
 import { preference } from './storage.js';
-import { build, health, model, models, session, tools, toolsFailure, unreachable } from './store.js';
+import { account, build, health, model, models, modelsFailure, session, tools, toolsFailure, unreachable } from './store.js';
 
 const AGAIN = 50;
 const LATER = 1000;
+
+/** @import { Account } from './types.d.ts' */
+
+/** Whether somebody may use the console. The server refuses others by itself. */
+export const isAdmin = (/** @type {Account} */ { level }) => level === 'admin' || level === 'owner';
 
 /** Asks the server for all of it. */
 export async function connect() {
@@ -23,12 +28,25 @@ export async function loadTools() {
 }
 
 async function loadServer() {
-  const [names, server] = await Promise.all([api.models().catch(() => []), loadHealth()]);
+  const [names, server] = await Promise.all([loadModels(), loadHealth()]);
   // The server may be set to a model that the list leaves out.
   if (server?.model && !names.includes(server.model)) names.unshift(server.model);
   models.value = names;
+  account.value = server ? await api.account().catch(() => null) : null;
   if (server?.sign_in) await loadSession();
   model.value = [preference('model', ''), server?.model].find((name) => name && names.includes(name)) ?? names[0] ?? '';
+}
+
+/** The server may run while the model server does not. */
+async function loadModels() {
+  try {
+    const names = await api.models();
+    modelsFailure.value = '';
+    return names;
+  } catch (error) {
+    modelsFailure.value = /** @type {Error} */ (error).message;
+    return [];
+  }
 }
 
 /** With a key nobody is signed in. */

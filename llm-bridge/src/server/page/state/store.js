@@ -4,7 +4,7 @@ import { computed, signal } from '../vendor/signals.js';
 import { branch } from './tree.js';
 import { preference, recall } from './storage.js';
 
-/** @import { Chat, Health, Listed, Message, Session, Tool } from './types.d.ts' */
+/** @import { Account, Chat, Health, Listed, Message, Session, Tool } from './types.d.ts' */
 
 /** @returns {Chat} */
 export const emptyChat = () => ({ id: null, title: '', settings: {}, messages: [], leaf: null });
@@ -13,8 +13,12 @@ export const emptyChat = () => ({ id: null, title: '', settings: {}, messages: [
 export const health = signal(/** @type {Health | null} */ (null));
 /** Who has signed in with a provider; `null` for everybody else. */
 export const session = signal(/** @type {Session | null} */ (null));
+/** As whom the page asks; `null` until it is known. */
+export const account = signal(/** @type {Account | null} */ (null));
 /** Why the server cannot be reached. */
 export const unreachable = signal('');
+/** Why the model server gives no list of models. */
+export const modelsFailure = signal('');
 /** The state of the build under `toolrack dev`. */
 export const build = signal({ state: 'current', message: '' });
 

@@ -111,11 +111,16 @@ export interface Tool {
   enabled: boolean;
   reason?: string;
   deferred?: boolean;
+  tokens?: number;
+  version?: string | null;
   source?: string;
   parameters?: any;
 }
 
 export interface Health { status: string; upstream: string; model: string | null; tools: number; sign_in?: boolean; dev: boolean }
+
+/** Who sends requests; `configured` for who needs no key. */
+export interface Account { user: string; level: string; tenant: string; configured: boolean; operator: boolean }
 
 /** Who is signed in; `session` is `null` for who came with a key. */
 export interface Session { user: string; level: string; session: string | null }

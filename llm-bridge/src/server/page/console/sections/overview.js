@@ -1,0 +1,36 @@
+// Whether all is well: the server, its models, what waits.
+
+import { html } from '../../state/html.js';
+import * as api from '../../state/api.js';
+import { modules, mcpServers } from '../api.js';
+import { Fault, useLoaded } from '../parts/loaded.js';
+import { c, to } from '../state.js';
+
+export function Overview() {
+  const health = useLoaded(api.health);
+  const models = useLoaded(api.models);
+  const tools = useLoaded(api.tools);
+  const waiting = useLoaded(api.approvals);
+  const remotes = useLoaded(async () => (await Promise.all([modules(), mcpServers()])).flat());
+  const all = [health, models, tools, waiting, remotes];
+  const ill = (remotes.value ?? []).filter((remote) => remote.error || remote.breaker === 'open');
+  const on = tools.value?.filter((tool) => tool.enabled).length ?? 0;
+  return html`
+    <p class="bar"><button type="button" id="overview-again" onClick=${() => all.forEach(({ again }) => again())}>${c.lookAgain}</button></p>
+    <${Fault} text=${health.fault} />
+    <dl class="facts">
+      <${Fact} id="fact-server" name=${c.server} good=${health.value ? health.value.status === 'ok' : undefined} text=${health.value ? c.runs : ''} />
+      <${Fact} id="fact-models" name=${c.modelServer} good=${models.fault ? false : models.value ? true : undefined}
+        text=${models.fault || (models.value && `${health.value?.upstream ?? ''}: ${c.models(models.value.length)}`)} />
+      <${Fact} id="fact-tools" name=${c.sections.tools} text=${tools.fault || (tools.value && html`<a href=${to('tools')}>${c.toolsOn(on, tools.value.length)}</a>`)} good=${tools.fault ? false : undefined} />
+      <${Fact} id="fact-waiting" name=${c.sections.approvals} text=${waiting.fault || (waiting.value && html`<a href=${to('approvals')}>${c.callsWait(waiting.value.length)}</a>`)} good=${waiting.fault ? false : undefined} />
+      <${Fact} id="fact-servers" name=${c.sections.servers} good=${remotes.fault || ill.length > 0 ? false : remotes.value?.length ? true : undefined}
+        text=${remotes.fault || (remotes.value && html`<a href=${to('servers')}>${ill.length > 0 ? c.remotesIll(ill.map(({ name }) => name).join(', ')) : c.remotes(remotes.value.length)}</a>`)} />
+    </dl>
+    ${models.value && models.value.length > 0 && html`<h2>${c.modelsTitle}</h2><ul class="names" id="models">${models.value.map((/** @type {string} */ name) => html`<li key=${name}><code>${name}</code>${name === health.value?.model && html` <span class="badge">${c.isDefault}</span>`}</li>`)}</ul>`}`;
+}
+
+/** @param {{ id: string, name: string, text: any, good?: boolean }} properties */
+function Fact({ id, name, text, good }) {
+  return html`<div id=${id}><dt>${name}</dt><dd class=${good === undefined ? '' : good ? 'good' : 'bad'}>${good !== undefined && html`<span class="unseen">${good ? c.well : c.notWell}: </span>`}${text || '…'}</dd></div>`;
+}

@@ -1,0 +1,92 @@
+// The users of the tenant, their levels and personas, and their keys.
+
+import { useState } from '../../vendor/hooks.js';
+import { CopyButton } from '../../components/copy.js';
+import { html } from '../../state/html.js';
+import * as api from '../api.js';
+import { Fault, useChange, useLoaded } from '../parts/loaded.js';
+import { Sure } from '../parts/sure.js';
+import { Table } from '../parts/table.js';
+import { exact } from '../parts/time.js';
+import { LEVELS, account, c } from '../state.js';
+
+/** @import { Key, User } from '../api.js' */
+
+export function People() {
+  const users = useLoaded(api.users);
+  const keys = useLoaded(api.keys);
+  const personas = useLoaded(api.personas);
+  const again = () => { users.again(); keys.again(); };
+  const { fault, busy, change } = useChange(again);
+  const [made, setMade] = useState(/** @type {{ user: string, key: string } | null} */ (null));
+  const names = (personas.value ?? []).map(({ name }) => name);
+  return html`
+    ${account.value?.configured && html`<p class="note">${c.firstKey}</p>`}
+    <${Fault} text=${users.fault || keys.fault || personas.fault || fault} />
+    <${AddUser} busy=${busy} change=${change} />
+    ${users.value && html`<${Table} label=${c.users} empty=${c.noUsers} columns=${[c.user, c.level, c.sections.personas, c.since, c.keys, c.actions]}
+      rows=${users.value.map((user) => ({ key: user.id, cells: [
+        html`<b>${user.id}</b>`,
+        html`<${Level} user=${user} disabled=${busy} onChange=${(/** @type {string} */ level) => change(() => api.promote(user.id, level), c.levelIs(user.id, level))} />`,
+        html`<${Assigned} user=${user} names=${names} disabled=${busy} onChange=${(/** @type {string[]} */ given) => change(() => api.assign(user.id, given), c.personasAre(user.id))} />`,
+        exact(user.created_at),
+        String(user.keys),
+        html`<span class="row-buttons"><button type="button" disabled=${busy} title=${c.makeKeyFor(user.id)} onClick=${() => change(async () => {
+          const { key } = await api.createKey(user.id, false);
+          setMade({ user: user.id, key });
+        }, c.keyMade(user.id))}>${c.makeKey}</button>
+          <${Sure} word=${c.remove} title=${c.removeWhat(user.id)} question=${c.removeUser(user.id)} disabled=${busy} onSure=${() => change(() => api.removeUser(user.id), c.removed(user.id))} /></span>`,
+      ] }))} />`}
+    ${made && html`<div class="card" id="new-key" role="status"><p>${c.newKey(made.user)}</p><p><code>${made.key}</code> <${CopyButton} text=${() => made.key} /></p>
+      <p class="bar"><button type="button" onClick=${() => setMade(null)}>${c.isCopied}</button></p></div>`}
+    <h2>${c.keys}</h2>
+    ${keys.value && html`<${Keys} keys=${keys.value} busy=${busy} onRevoke=${(/** @type {string} */ id) => change(() => api.revokeKey(id), c.revoked(id))} />`}`;
+}
+
+/** @param {{ busy: boolean, change: ReturnType<typeof useChange>['change'] }} properties */
+function AddUser({ busy, change }) {
+  const [id, setId] = useState('');
+  const [level, setLevel] = useState('user');
+  const add = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (await change(() => api.addUser(id, level), c.added(id))) setId('');
+  };
+  return html`<form class="bar" id="add-user" onSubmit=${add}>
+    <label><span>${c.newUser}</span><input required maxlength="256" autocomplete="off" spellcheck="false" value=${id} onInput=${(/** @type {any} */ event) => setId(event.target.value)} /></label>
+    <label><span>${c.level}</span><select value=${level} onChange=${(/** @type {any} */ event) => setLevel(event.target.value)}>${LEVELS.map((one) => html`<option value=${one} selected=${one === level}>${one}</option>`)}</select></label>
+    <button type="submit" class="main" disabled=${busy}>${c.add}</button>
+  </form>`;
+}
+
+/** @param {{ user: User, disabled: boolean, onChange: (level: string) => void }} properties */
+function Level({ user, disabled, onChange }) {
+  return html`<select aria-label=${c.levelOf(user.id)} value=${user.level} disabled=${disabled} onChange=${(/** @type {any} */ event) => {
+    const chosen = event.target.value;
+    event.target.value = user.level;
+    onChange(chosen);
+  }}>${LEVELS.map((level) => html`<option value=${level} selected=${level === user.level}>${level}</option>`)}</select>`;
+}
+
+/**
+ * A user's personas, the default one first; `names` are those that there are.
+ * @param {{ user: User, names: string[], disabled: boolean, onChange: (personas: string[]) => void }} properties
+ */
+function Assigned({ user, names, disabled, onChange }) {
+  if (names.length === 0) return c.allModules;
+  return html`<details class="assigned"><summary>${user.personas.join(', ') || c.allModules}</summary>
+    ${names.map((name) => html`<label key=${name}><input type="checkbox" checked=${user.personas.includes(name)} disabled=${disabled}
+      onChange=${(/** @type {any} */ event) => onChange(event.target.checked ? [...user.personas, name] : user.personas.filter((one) => one !== name))} /> ${name}</label>`)}
+  </details>`;
+}
+
+/** @param {{ keys: Key[], busy: boolean, onRevoke: (id: string) => void }} properties */
+function Keys({ keys, busy, onRevoke }) {
+  return html`<${Table} label=${c.keys} empty=${c.noKeys} columns=${[c.key, c.user, c.since, c.state, c.actions]}
+    rows=${keys.map((key) => ({ key: key.id, off: key.revoked_at !== null, cells: [
+      html`<code>${key.id}</code>${key.delegate && html` <span class="badge">${c.delegates}</span>`}`,
+      key.user,
+      exact(key.created_at),
+      key.revoked_at ? c.revokedAt(exact(key.revoked_at)) : c.valid,
+      !key.revoked_at && html`<${Sure} word=${c.revoke} title=${c.revokeWhat(key.id)} question=${c.revokeKey(key.id, key.user)} disabled=${busy} onSure=${() => onRevoke(key.id)} />`,
+    ] }))} />`;
+}

@@ -1,0 +1,50 @@
+// A turn as it went: the spans of its trace, as a tree.
+
+import { useEffect, useState } from '../../vendor/hooks.js';
+import { html } from '../../state/html.js';
+import { duration } from '../../text/format.js';
+import { trace } from '../api.js';
+import { Fault } from '../parts/loaded.js';
+import { c, place } from '../state.js';
+
+/** @import { Span } from '../api.js' */
+
+export function Traces() {
+  const asked = place.value.query.get('id') ?? '';
+  const [id, setId] = useState(asked);
+  const [spans, setSpans] = useState(/** @type {Span[]} */ ([]));
+  const [fault, setFault] = useState('');
+  const read = async (/** @type {string} */ wanted) => {
+    if (wanted === '') return;
+    try {
+      setSpans((await trace(wanted)).spans);
+      setFault('');
+    } catch (error) {
+      setSpans([]);
+      setFault(/** @type {Error} */ (error).message);
+    }
+  };
+  useEffect(() => { setId(asked); read(asked); }, [asked]);
+  const known = new Set(spans.map((span) => span.id));
+  const begun = Math.min(...spans.map(({ began }) => Date.parse(began)));
+  const whole = Math.max(1, ...spans.map(({ began, duration_ms: ms }) => Date.parse(began) - begun + ms));
+  return html`<form class="bar" id="trace-form" role="search" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); read(id.trim()); }}>
+      <label class="grow"><span>${c.traceId}</span><input autocomplete="off" spellcheck="false" value=${id} onInput=${(/** @type {any} */ event) => setId(event.target.value)} /></label>
+      <button type="submit" class="main">${c.show}</button>
+    </form>
+    <${Fault} text=${fault} />
+    <ul class="spans">${spans.filter(({ parent }) => parent === null || !known.has(parent)).map((span) => html`<${Node} key=${span.id} span=${span} spans=${spans} begun=${begun} whole=${whole} />`)}</ul>`;
+}
+
+/** @param {{ span: Span, spans: Span[], begun: number, whole: number }} properties */
+function Node({ span, spans, begun, whole }) {
+  const inner = spans.filter(({ parent }) => parent === span.id);
+  const share = (/** @type {number} */ ms) => `${(ms / whole) * 100}%`;
+  return html`<li>
+    <details class="span"><summary><span class=${span.error === null ? 'span-name' : 'span-name bad'}>${span.name}</span><span class="span-time">${duration(span.duration_ms)}</span>
+      <svg class="span-line" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect x=${share(Date.parse(span.began) - begun)} width=${share(Math.max(span.duration_ms, whole / 200))} height="4" /></svg></summary>
+      ${span.error && html`<p class="bad">${span.error}</p>`}
+      <pre tabindex="0" role="group" aria-label=${c.details}>${JSON.stringify(span.attributes, null, 2)}</pre></details>
+    ${inner.length > 0 && html`<ul>${inner.map((one) => html`<${Node} key=${one.id} span=${one} spans=${spans} begun=${begun} whole=${whole} />`)}</ul>`}
+  </li>`;
+}

@@ -1,0 +1,57 @@
+// What the console knows, and its texts: those of the chat page are not enough, and it loads nothing for them.
+
+import { signal } from '../vendor/signals.js';
+import * as api from '../state/api.js';
+import { language } from '../state/language.js';
+import { health } from '../state/store.js';
+import english from './languages/en.js';
+
+/** @import { Account } from '../state/types.d.ts' */
+
+/**
+ * What the console says.
+ * @type {typeof english}
+ */
+export const c = language === 'en' ? english : (await import(`./languages/${language}.js`)).default;
+
+/** The sections, in their order. */
+export const SECTIONS = /** @type {const} */ (['overview', 'tools', 'people', 'personas', 'approvals', 'audit', 'traces', 'servers', 'documents', 'schedule', 'webhooks']);
+
+/** @typedef {typeof SECTIONS[number]} Section */
+
+/** The levels that a user may have, the lowest first. */
+export const LEVELS = ['guest', 'user', 'admin', 'owner'];
+
+/** Who uses the console; `null` until it is known. */
+export const account = signal(/** @type {Account | null} */ (null));
+/** Why it is not known. */
+export const refusal = signal('');
+
+/** What the address names: a section, and what to look for in it. */
+export const place = signal(placeOf(location.hash));
+
+addEventListener('hashchange', () => { place.value = placeOf(location.hash); });
+
+/** @param {string} hash */
+function placeOf(hash) {
+  const [name = '', query = ''] = hash.slice(1).split('?');
+  return { section: SECTIONS.find((section) => section === name) ?? SECTIONS[0], query: new URLSearchParams(query) };
+}
+
+/**
+ * The address of a section.
+ * @param {Section} section
+ * @param {Record<string, string>} [query]
+ */
+export const to = (section, query) => (query ? `#${section}?${new URLSearchParams(query)}` : `#${section}`);
+
+/** Asks who uses the console. */
+export async function enter() {
+  try {
+    health.value = await api.health();
+    account.value = await api.account();
+    refusal.value = '';
+  } catch (error) {
+    refusal.value = /** @type {Error} */ (error).message;
+  }
+}

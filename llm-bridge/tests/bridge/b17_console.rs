@@ -1,0 +1,218 @@
+//! What the console of admins asks for: users, keys, the audit, scheduled calls. Review rows U5 and U29.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use llm_bridge::server::{Access, AuditChain, AuditFault, AuditReading, AuditVerdict, VerifyAudit};
+use registry_core::{BoxFuture, Caller, Permission, guard::audit::Phase};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use toolrack_stores::{
+    SqliteSettings,
+    schedule::{Job, Jobs, MemoryJobs, Schedule},
+};
+
+use crate::t_access::Rack;
+
+async fn send(rack: &Rack, method: Method, path: &str, key: &str, body: Value) -> (StatusCode, Value) {
+    let request = rack.client.request(method, format!("{}{path}", rack.base)).bearer_auth(key);
+    let request = if body.is_null() { request } else { request.json(&body) };
+    let answer = request.send().await.unwrap();
+    (answer.status(), answer.json().await.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn u29_only_admins_come_to_what_the_console_shows() {
+    let rack = Rack::start(Access::default()).await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    let new_user = json!({"id": "eve", "level": "guest"});
+    for (method, path, body) in [
+        (Method::GET, "/api/users", Value::Null),
+        (Method::POST, "/api/users", new_user),
+        (Method::POST, "/api/users/ada", json!({"level": "owner"})),
+        (Method::DELETE, "/api/users/ada", Value::Null),
+        (Method::GET, "/api/keys", Value::Null),
+        (Method::POST, "/api/keys", json!({"user": "ada"})),
+        (Method::DELETE, "/api/keys/1", Value::Null),
+        (Method::GET, "/api/audit", Value::Null),
+        (Method::GET, "/api/audit/export", Value::Null),
+        (Method::GET, "/api/audit/verify", Value::Null),
+        (Method::GET, "/api/jobs", Value::Null),
+        (Method::DELETE, "/api/jobs/1", Value::Null),
+    ] {
+        let (status, answer) = send(&rack, method.clone(), path, &ada, body).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{method} {path}: {answer}");
+        assert_eq!(answer["error"]["type"], "permission_denied", "{method} {path}");
+    }
+    let (status, account) = send(&rack, Method::GET, "/api/account", &ada, Value::Null).await;
+    assert_eq!(status, StatusCode::OK);
+    let expected =
+        json!({"user": "ada", "level": "user", "tenant": "default", "configured": false, "operator": false});
+    assert_eq!(account, expected);
+}
+
+#[tokio::test]
+async fn u29_an_admin_adds_users_and_keys_and_none_above() {
+    let rack = Rack::start(Access::default()).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let boss = rack.user("default", "boss", Permission::Owner).await;
+    let post = async |path: &str, body: Value| send(&rack, Method::POST, path, &root, body).await;
+    let delete = async |path: &str| send(&rack, Method::DELETE, path, &root, Value::Null).await.0;
+
+    let (status, eve) = post("/api/users", json!({"id": "eve", "level": "guest"})).await;
+    assert_eq!((status, &eve["level"], &eve["keys"]), (StatusCode::CREATED, &json!("guest"), &json!(0)));
+    let again = post("/api/users", json!({"id": "eve", "level": "user"})).await;
+    assert_eq!((again.0, &again.1["error"]["type"]), (StatusCode::CONFLICT, &json!("user_exists")));
+    let (status, made) = post("/api/keys", json!({"user": "eve"})).await;
+    assert_eq!(status, StatusCode::CREATED);
+    let key = made["key"].as_str().unwrap().to_owned();
+    let account = async || send(&rack, Method::GET, "/api/account", &key, Value::Null).await;
+    assert_eq!(account().await.1["user"], "eve");
+    assert_eq!(post("/api/users/eve", json!({"level": "user"})).await.1, json!({"level": "user"}));
+    let (_, listed) = send(&rack, Method::GET, "/api/users", &root, Value::Null).await;
+    let row = listed["users"].as_array().unwrap().iter().find(|user| user["id"] == "eve").unwrap();
+    assert_eq!((&row["level"], &row["keys"]), (&json!("user"), &json!(1)));
+    let (_, keys) = send(&rack, Method::GET, "/api/keys", &root, Value::Null).await;
+    assert!(!keys.to_string().contains("sha256") && !keys.to_string().contains(&key), "{keys}");
+
+    // An admin makes nobody an owner, and has no say over one.
+    for (path, body) in [
+        ("/api/users", json!({"id": "max", "level": "owner"})),
+        ("/api/users/eve", json!({"level": "owner"})),
+        ("/api/users/boss", json!({"level": "guest"})),
+        ("/api/keys", json!({"user": "boss"})),
+    ] {
+        assert_eq!(post(path, body).await.0, StatusCode::FORBIDDEN, "{path}");
+    }
+    assert_eq!(delete("/api/users/boss").await, StatusCode::FORBIDDEN);
+    let keys = keys["keys"].as_array().unwrap();
+    let of = |user: &str| keys.iter().find(|key| key["user"] == user).unwrap()["id"].as_str().unwrap();
+    assert_eq!(delete(&format!("/api/keys/{}", of("boss"))).await, StatusCode::FORBIDDEN);
+    let kept = send(&rack, Method::GET, "/api/account", &boss, Value::Null).await;
+    assert_eq!(kept.1["level"], "owner");
+
+    let revoke = format!("/api/keys/{}", of("eve"));
+    assert_eq!(delete(&revoke).await, StatusCode::NO_CONTENT);
+    assert_eq!(delete(&revoke).await, StatusCode::NOT_FOUND);
+    crate::support::within(async { while account().await.0 != StatusCode::UNAUTHORIZED {} }).await;
+    assert_eq!(delete("/api/users/eve").await, StatusCode::NO_CONTENT);
+    assert_eq!(delete("/api/users/eve").await, StatusCode::NOT_FOUND);
+
+    let records = rack.audit.records();
+    let made = records.iter().filter(|record| record.phase == Phase::Outcome && record.user == "root");
+    let made: Vec<&str> = made.map(|record| record.tool.as_str()).collect();
+    let expected = ["user add", "key create", "user promote", "key revoke", "user remove"];
+    assert_eq!(made, expected.map(|command| format!("toolrack {command}")), "u5");
+    assert!(!serde_json::to_string(&records).unwrap().contains(&key), "the key is not in the audit");
+}
+
+/// Finds what it is told.
+struct Told(bool);
+
+impl VerifyAudit for Told {
+    fn verify<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<AuditVerdict, AuditFault>> {
+        let chain = AuditChain { server: "s".into(), whole: self.0, found: format!("3 records of {tenant}") };
+        let verdict = AuditVerdict { whole: self.0, faults: Vec::new(), chains: vec![chain] };
+        Box::pin(std::future::ready(Ok(verdict)))
+    }
+}
+
+#[tokio::test]
+async fn u29_an_admin_searches_exports_and_verifies_the_audit() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteSettings::new(folder.path().join("a.db")).open().await.unwrap());
+    let registry =
+        registry_core::Registry::builder().without_compiled().audit(store.clone()).build().unwrap();
+    let root = Caller::new("root", Permission::Admin);
+    let reading = AuditReading::new(store, Told(true));
+    let rack = Rack::start_over(root, registry, |settings| settings.audit = Some(reading)).await;
+    for id in ["ada", "eve", "max"] {
+        let (status, answer) = post_keyless(&rack, "/api/users", json!({"id": id, "level": "user"})).await;
+        assert_eq!(status, StatusCode::CREATED, "{answer}");
+    }
+    let get = async |path: &str| {
+        let answer = rack.client.get(format!("{}{path}", rack.base)).send().await.unwrap();
+        (answer.status(), answer.text().await.unwrap())
+    };
+    let list = async |query: &str| -> Value {
+        let (status, text) = get(&format!("/api/audit{query}")).await;
+        assert_eq!(status, StatusCode::OK, "{query}: {text}");
+        serde_json::from_str(&text).unwrap()
+    };
+    let first = list("?limit=4&tool=toolrack%20user%20add").await;
+    let names = |page: &Value| -> Vec<String> {
+        let records = page["records"].as_array().unwrap().iter();
+        records.map(|entry| entry["record"]["arguments"]["user"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&first), ["max", "max", "eve", "eve"], "the newest first");
+    let rest = list(&format!("?limit=4&tool=toolrack%20user%20add&before={}", first["next"])).await;
+    assert_eq!((names(&rest), &rest["next"]), (vec!["ada".to_owned(), "ada".to_owned()], &Value::Null));
+    assert_eq!(list("?only=success").await["records"].as_array().unwrap().len(), 3);
+    assert!(list("?user=nobody").await["records"].as_array().unwrap().is_empty());
+    for query in ["?limit=0", "?limit=1001", "?only=never", "?since=yesterday", "?level=admin"] {
+        assert_eq!(get(&format!("/api/audit{query}")).await.0, StatusCode::BAD_REQUEST, "{query}");
+    }
+
+    let (status, lines) = get("/api/audit/export?only=success").await;
+    assert_eq!((status, lines.lines().count()), (StatusCode::OK, 3));
+    let line: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(line["record"]["arguments"]["user"], "ada", "the oldest first");
+    assert_eq!(get("/api/audit/export?limit=3").await.0, StatusCode::BAD_REQUEST);
+
+    let verdict: Value = serde_json::from_str(&get("/api/audit/verify").await.1).unwrap();
+    assert_eq!(
+        (&verdict["whole"], &verdict["chains"][0]["found"]),
+        (&json!(true), &json!("3 records of default"))
+    );
+}
+
+async fn post_keyless(rack: &Rack, path: &str, body: Value) -> (StatusCode, Value) {
+    let answer = rack.client.post(format!("{}{path}", rack.base)).json(&body).send().await.unwrap();
+    (answer.status(), answer.json().await.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn u29_an_admin_sees_and_removes_scheduled_calls() {
+    let jobs = Arc::new(MemoryJobs::default());
+    let job = |id: &str, tenant: &str| Job {
+        id: id.into(),
+        tenant: tenant.into(),
+        owner: Caller::new("ada", Permission::User),
+        tool: "echo".into(),
+        arguments: serde_json::Map::new(),
+        cron: "0 8 * * *".into(),
+        time_zone: "UTC".into(),
+        created_at: jiff::Timestamp::now(),
+        next_run: jiff::Timestamp::now() + SignedDuration::from_hours(2),
+        last_run: None,
+    };
+    for (id, tenant) in [("one", "default"), ("other", "acme")] {
+        assert!(jobs.add(job(id, tenant), 10).await.unwrap());
+    }
+    let schedule = Schedule::new(jobs.clone());
+    let root = Caller::new("root", Permission::Admin);
+    let rack = Rack::start_set(root, |settings| settings.schedule = Some(schedule)).await;
+    let (status, listed) = send_keyless(&rack, Method::GET, "/api/jobs").await;
+    assert_eq!(status, StatusCode::OK);
+    let [one] = listed["jobs"].as_array().unwrap().as_slice() else { panic!("{listed}") };
+    assert_eq!((&one["id"], &one["user"], &one["cron"]), (&json!("one"), &json!("ada"), &json!("0 8 * * *")));
+    assert_eq!(
+        send_keyless(&rack, Method::DELETE, "/api/jobs/other").await.0,
+        StatusCode::NOT_FOUND,
+        "of another tenant"
+    );
+    assert_eq!(send_keyless(&rack, Method::DELETE, "/api/jobs/one").await.0, StatusCode::NO_CONTENT);
+    assert_eq!(send_keyless(&rack, Method::DELETE, "/api/jobs/one").await.0, StatusCode::NOT_FOUND);
+    assert!(jobs.of_tenant("default").await.unwrap().is_empty());
+    assert_eq!(jobs.of_tenant("acme").await.unwrap().len(), 1);
+    let records = rack.audit.records();
+    assert!(
+        records.iter().any(|record| record.tool == "scheduler.remove_job" && record.success == Some(true)),
+        "{records:?}"
+    );
+}
+
+async fn send_keyless(rack: &Rack, method: Method, path: &str) -> (StatusCode, Value) {
+    let answer = rack.client.request(method, format!("{}{path}", rack.base)).send().await.unwrap();
+    (answer.status(), answer.json().await.unwrap_or_default())
+}

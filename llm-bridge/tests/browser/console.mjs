@@ -1,0 +1,206 @@
+// The console of admins: each section, in front of a server of its own; how it looks; who may not.
+
+import { readFileSync } from 'node:fs';
+
+import { faults } from './looks.mjs';
+import { QUESTION, WAIT, ask, check, equal, idle, shot } from './support.mjs';
+
+const ADMIN = new URL(process.env.TOOLRACK_ADMIN_URL ?? 'http://127.0.0.1:7331/').href;
+const OTHERS = process.env.TOOLRACK_MAIL_URL ? new URL(process.env.TOOLRACK_MAIL_URL).href : '';
+const SECTIONS = ['overview', 'tools', 'people', 'personas', 'approvals', 'audit', 'traces', 'servers', 'documents', 'schedule', 'webhooks'];
+
+/** The console with all that the browser complains about. */
+async function enter(browser, options = {}, section = '', url = ADMIN) {
+  const context = await browser.newContext({ locale: 'en-GB', serviceWorkers: 'block', ...options });
+  const page = await context.newPage();
+  const complaints = [];
+  page.setDefaultTimeout(WAIT);
+  page.on('console', (message) => { if (message.type() === 'error') complaints.push(`${message.text()} ${message.location().url}`); });
+  page.on('pageerror', (error) => complaints.push(error.message));
+  await page.goto(`${url}admin${section && `#${section}`}`);
+  await page.waitForSelector('#section h1');
+  return { page, complaints, context };
+}
+
+const go = async (page, section) => {
+  await page.click(`#sections a[href="#${section}"]`);
+  await page.waitForSelector(`#section[data-section="${section}"]`);
+};
+const row = (page, text) => page.locator('.rows tbody tr', { hasText: text });
+
+export async function consoleOfAdmins(browser) {
+  const { page, complaints, context } = await enter(browser, { viewport: { width: 1280, height: 860 }, acceptDownloads: true });
+
+  await check('u29 an admin sees whether all is well, and goes from section to section by the keyboard', async () => {
+    await page.waitForSelector('#fact-models .good');
+    equal((await page.locator('#console-user').innerText()).includes('(admin)'), true, 'who is signed in');
+    for (const section of SECTIONS) {
+      await page.focus(`#sections a[href="#${section}"]`);
+      await page.keyboard.press('Enter');
+      await page.waitForSelector(`#section[data-section="${section}"]`);
+      equal(await page.locator('#section .fault').count(), 0, `faults in ${section}`);
+    }
+    equal(await page.evaluate(() => document.activeElement.id), 'section', 'focus');
+  });
+
+  await check('u29 a tool is tried by the form of its schema, and its call is counted', async () => {
+    await go(page, 'tools');
+    await page.fill('#tool-filter', 'erase_note');
+    await page.click('button.link:has-text("erase_note")');
+    await page.fill('#tool [name="title"]', 'milk');
+    await page.click('#try button[type="submit"]');
+    // It cannot be undone, so a person is asked here too.
+    await page.click('#tool .allow');
+    await page.waitForSelector('#reply:has-text("The note is gone.")');
+    await page.waitForSelector('#tool .rows:has-text("approved")');
+    await shot(page, 'console-tool');
+    await page.keyboard.press('Escape');
+    await page.reload();
+    await page.waitForSelector('.rows');
+    await page.fill('#tool-filter', 'erase_note');
+    await page.waitForFunction(() => document.querySelector('.rows td[data-title="Calls"]')?.textContent === '1');
+  });
+
+  await check('u29 a tool is switched off and on, at once', async () => {
+    await page.click('input[role="switch"]');
+    await page.waitForSelector('.rows tr.off:has-text("erase_note")');
+    const listed = () => page.evaluate(() => fetch('api/tools').then((answer) => answer.json()).then(({ tools }) => tools.find(({ name }) => name === 'erase_note').enabled));
+    equal(await listed(), false, 'enabled');
+    await page.click('input[role="switch"]');
+    await page.waitForSelector('.rows tr:not(.off):has-text("erase_note")');
+    equal(await listed(), true, 'enabled again');
+  });
+
+  await check('u29 users, levels, personas and keys are made, changed and removed', async () => {
+    await go(page, 'personas');
+    await page.fill('#add-persona input', 'reading');
+    await page.press('#add-persona input', 'Enter');
+    await row(page, 'reading').locator('label', { hasText: 'research' }).locator('input').check();
+    await page.waitForFunction(() => fetch('api/personas').then((answer) => answer.json()).then(({ personas }) => personas[0]?.allowed_modules.includes('research')));
+    await go(page, 'people');
+    await page.fill('#add-user input', 'ada');
+    await page.press('#add-user input', 'Enter');
+    await row(page, 'ada').waitFor();
+    await row(page, 'ada').getByRole('combobox').selectOption('guest');
+    await page.waitForFunction(() => fetch('api/users').then((answer) => answer.json()).then(({ users }) => users[0]?.level === 'guest'));
+    await row(page, 'ada').locator('summary').click();
+    await row(page, 'ada').getByRole('checkbox').check();
+    await page.waitForFunction(() => fetch('api/users').then((answer) => answer.json()).then(({ users }) => users[0]?.personas[0] === 'reading'));
+    await page.click('button[title="Make a key for ada"]');
+    await page.waitForSelector('#new-key code');
+    if (!/^trk_/.test(await page.locator('#new-key code').innerText())) throw new Error('no key');
+    await page.click('#new-key .bar button');
+    await shot(page, 'console-people-filled');
+  });
+
+  await check('u29 a key is revoked and a user removed after a second question', async () => {
+    await page.locator('table[aria-label="Keys"] button').click();
+    equal(await page.evaluate(() => document.activeElement.textContent), 'Cancel', 'focus');
+    await page.keyboard.press('Escape');
+    await page.locator('table[aria-label="Keys"] button').click();
+    await page.click('.sure-yes');
+    await page.waitForSelector('table[aria-label="Keys"] tr.off');
+    await page.click('button[title="Remove ada"]');
+    await page.click('.sure-yes');
+    await page.locator('table[aria-label="Users"]').waitFor({ state: 'detached' });
+  });
+
+  await check('u5 u29 what was changed is in the audit, which is searched, exported and verified', async () => {
+    await go(page, 'audit');
+    await page.fill('#audit-filter [name="tool"]', 'toolrack user remove');
+    await page.press('#audit-filter [name="tool"]', 'Enter');
+    await page.waitForFunction(() => document.querySelectorAll('.rows tbody tr').length === 2);
+    await page.locator('.record summary').first().click();
+    await page.waitForSelector('.record pre:has-text("ada")');
+    await shot(page, 'console-audit-filled');
+    const [saved] = await Promise.all([page.waitForEvent('download'), page.click('#audit-export')]);
+    const lines = readFileSync(await saved.path(), 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+    equal(lines.map(({ record }) => [record.tool, record.phase]), [['toolrack user remove', 'intent'], ['toolrack user remove', 'outcome']], 'exported');
+    await page.click('#audit-verify');
+    await page.waitForSelector('#verdict.good');
+    await page.click('.record a:has-text("All records of this call")');
+    await page.waitForFunction(() => document.querySelectorAll('.rows tbody tr').length === 2 && document.querySelector('[name="call_id"]').value !== '');
+  });
+
+  await check('u29 calls of others that wait are answered here', async () => {
+    await go(page, 'approvals');
+    await page.waitForSelector('#section .empty');
+    const call = page.evaluate(() => fetch('execute', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ tool_name: 'erase_note', arguments: { title: 'tea' }, approval_wait_seconds: 60 }) }).then((answer) => answer.json()));
+    await page.waitForSelector('.card pre:has-text("tea")');
+    await shot(page, 'console-approval');
+    await page.click('.card .refuse');
+    equal((await call).success, false, 'refused call');
+    await page.waitForSelector('#section .empty');
+  });
+
+  await check('u29 a turn is shown as a tree of what was done', async () => {
+    const chat = await context.newPage();
+    await chat.goto(ADMIN);
+    await chat.waitForSelector('#examples button');
+    await ask(chat, QUESTION);
+    await chat.waitForSelector('.call[data-state="ok"]');
+    await idle(chat);
+    await chat.close();
+    await go(page, 'audit');
+    await page.waitForSelector('.rows:has-text("calculate")');
+    await row(page, 'calculate').first().locator('summary').click();
+    await row(page, 'calculate').first().locator('a:has-text("Trace")').click();
+    await page.waitForSelector('.spans ul .span-name:has-text("calculate")');
+    await shot(page, 'console-trace');
+  });
+
+  await check('console: no console error or CSP violation', () => equal(complaints, [], 'complaints'));
+  await context.close();
+
+  const german = await enter(browser, { locale: 'de-AT', viewport: { width: 1280, height: 860 } });
+  await check('b17 the console is in the language of the browser', async () => {
+    await german.page.waitForSelector('#section h1:text-is("Übersicht")');
+    await go(german.page, 'people');
+    await german.page.waitForSelector('#add-user :text("Neuer Benutzer")');
+    await shot(german.page, 'console-german');
+  });
+  await german.context.close();
+}
+
+export async function consoleForOthers(browser) {
+  if (!OTHERS) return;
+  const { page, context } = await enter(browser, { viewport: { width: 1280, height: 860 } }, '', OTHERS);
+  await check('u29 who is no admin is told so, and sees no section', async () => {
+    const refusal = await page.locator('#refusal').innerText();
+    if (!refusal.includes('local') || !refusal.includes('user')) throw new Error(refusal);
+    equal(await page.locator('#sections').count(), 0, 'sections');
+    equal(await page.evaluate(() => fetch('api/users').then(({ status }) => status)), 403, 'status');
+    await shot(page, 'console-refused');
+  });
+  await context.close();
+}
+
+export async function consoleLooks(browser) {
+  for (const colorScheme of ['light', 'dark']) {
+    for (const width of [390, 768, 1280, 2560]) {
+      const name = `${width}-${colorScheme}`;
+      const { page, complaints, context } = await enter(browser, { viewport: { width, height: width < 700 ? 844 : width > 2000 ? 1440 : 900 }, colorScheme, hasTouch: width < 700 });
+      await check(`b17 console ${name}: axe finds nothing, and nothing is wider than the window`, async () => {
+        const found = [];
+        for (const section of SECTIONS) {
+          await go(page, section);
+          await page.waitForLoadState('networkidle');
+          await page.waitForSelector('#section:not([aria-busy])');
+          await shot(page, `console-${name}-${section}`);
+          found.push(...(await faults(page)).map((fault) => `${section}: ${fault}`));
+          const wide = await page.evaluate(() => [document.documentElement, document.getElementById('section')].map((element) => element.scrollWidth - element.clientWidth));
+          if (wide.some((pixels) => pixels > 0)) found.push(`${section}: ${wide} pixels too wide`);
+        }
+        await go(page, 'tools');
+        await page.click('.rows button.link');
+        await page.waitForSelector('#tool[open]');
+        await page.waitForLoadState('networkidle');
+        await shot(page, `console-${name}-dialog`);
+        found.push(...(await faults(page)).map((fault) => `dialog: ${fault}`));
+        equal(found, [], 'faults');
+      });
+      await check(`console ${name}: no console error or CSP violation`, () => equal(complaints, [], 'complaints'));
+      await context.close();
+    }
+  }
+}
