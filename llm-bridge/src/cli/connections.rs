@@ -68,7 +68,9 @@ pub(super) async fn run(
                 number += 1;
                 let user = if account.user.is_empty() { "(shared)".to_owned() } else { account.user };
                 let issuer = account.issuer.unwrap_or_else(|| "sealed with another key".to_owned());
-                table.add_row([account.server, user, issuer, second(account.since)].map(|cell| one_line(&cell)));
+                table.add_row(
+                    [account.server, user, issuer, second(account.since)].map(|cell| one_line(&cell)),
+                );
             }
             print_line(table)?;
             tell(format_args!("{} in {place}", count(number, "connection")));
@@ -79,7 +81,11 @@ pub(super) async fn run(
                 None => ("", ""),
             };
             if !connections.disconnect(tenant, user, &server).await? {
-                let whose = if user.is_empty() { "no shared account".to_owned() } else { format!("no account of `{user}`") };
+                let whose = if user.is_empty() {
+                    "no shared account".to_owned()
+                } else {
+                    format!("no account of `{user}`")
+                };
                 return Err(format!("there is {whose} on `{server}`; see `toolrack connections list`"));
             }
             tell(format_args!("revoked the account on {server}"));
@@ -130,7 +136,8 @@ fn key(file: &Path) -> Result<SealingKey, String> {
     let bytes = STANDARD.decode(text.trim()).ok();
     let key = bytes.and_then(|bytes| SealingKey::new(&bytes).ok());
     key.ok_or_else(|| {
-        "this is no key of 32 bytes as Base64; make one with `openssl rand -base64 32`, or remove the file".to_owned()
+        "this is no key of 32 bytes as Base64; make one with `openssl rand -base64 32`, or remove the file"
+            .to_owned()
     })
 }
 

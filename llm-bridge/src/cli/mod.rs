@@ -261,7 +261,8 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             let caller = arguments.caller.caller(settings, None).await?;
             let list = async { tools::list(&arguments, caller, &registry, settings.mcp) };
             let manifests = Arc::new(MemoryManifests::default());
-            mcp_servers::ahead(settings, &registry, manifests, connections::without_stores(settings)?, list).await
+            mcp_servers::ahead(settings, &registry, manifests, connections::without_stores(settings)?, list)
+                .await
         }
         Command::Tools { command: Some(ToolsCommand::Change(command)), .. } => {
             let (change, tenant) = command.change()?;

@@ -11,8 +11,8 @@ use toolrack_remote::{mcp::oauth::Connections, module::Modules};
 use toolrack_stores::schedule::{MemoryJobs, Schedule};
 
 use super::{
-    Host, Settings, caller::CallerArguments, connections, made_by_operator, mcp_servers, names, store::Stores,
-    tool_changes, webhooks,
+    Host, Settings, caller::CallerArguments, connections, made_by_operator, mcp_servers, names,
+    store::Stores, tool_changes, webhooks,
 };
 use crate::registering::ToolChange;
 

@@ -173,7 +173,9 @@ async fn delete_expired(conversations: Conversations) {
 async fn forget_removed(connections: Connections) {
     match connections.forget_removed().await {
         Ok(0) => {}
-        Ok(gone) => tracing::info!("{} to MCP servers that are not configured any more", count(gone, "connection")),
+        Ok(gone) => {
+            tracing::info!("{} to MCP servers that are not configured any more", count(gone, "connection"))
+        }
         Err(cause) => tracing::warn!(%cause, "mcp_connections_not_forgotten"),
     }
 }

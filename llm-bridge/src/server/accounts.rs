@@ -57,18 +57,27 @@ pub(super) fn routes(connections: Option<&Connections>, identities: &Arc<Identit
         end(&app, &connections, &ends, &headers, callback).await
     };
     let html = "text/html; charset=utf-8";
-    let end_operation =
-        Operation::new(Method::GET, "MCP", "connection_callback", "Where an authorization server sends a browser back to")
-            .query("code", "What the authorization server gives tokens for.")
-            .query("state", "What was sent to it.")
-            .query("iss", "The authorization server.")
-            .query("error", "Why it has refused.")
-            .answers_with(200, html, "The account is connected.")
-            .answers_with(400, html, "It belongs to no authorization of this browser, or was refused.")
-            .answers_with(503, html, "The authorization server does not answer as it should.");
-    let begin = Operation::new(Method::GET, "MCP", "connect_page", "The page on which a user lets this server into an account")
-        .path("server", "The MCP server's name.")
-        .answers_with(200, html, "The page.");
+    let end_operation = Operation::new(
+        Method::GET,
+        "MCP",
+        "connection_callback",
+        "Where an authorization server sends a browser back to",
+    )
+    .query("code", "What the authorization server gives tokens for.")
+    .query("state", "What was sent to it.")
+    .query("iss", "The authorization server.")
+    .query("error", "Why it has refused.")
+    .answers_with(200, html, "The account is connected.")
+    .answers_with(400, html, "It belongs to no authorization of this browser, or was refused.")
+    .answers_with(503, html, "The authorization server does not answer as it should.");
+    let begin = Operation::new(
+        Method::GET,
+        "MCP",
+        "connect_page",
+        "The page on which a user lets this server into an account",
+    )
+    .path("server", "The MCP server's name.")
+    .answers_with(200, html, "The page.");
     Routes::new()
         .add("/connect/{server}", |Name(_): Name| async { page::document("connect.html") }, begin)
         .add(CALLBACK, end, end_operation)
@@ -79,10 +88,11 @@ pub(super) fn own_routes(connections: Option<&Connections>) -> Routes {
     let Some(all) = connections.cloned() else { return Routes::new() };
     let (lists, begins, removes) = (all.clone(), all.clone(), all);
     let list = move |Extension(identity): Extension<Identity>| async move { list(&lists, &identity).await };
-    let begin = move |State(app): State<App>,
-                      Extension(identity): Extension<Identity>,
-                      headers: HeaderMap,
-                      Name(server): Name| async move { begin(&app, &begins, &identity, &headers, &server).await };
+    let begin =
+        move |State(app): State<App>,
+              Extension(identity): Extension<Identity>,
+              headers: HeaderMap,
+              Name(server): Name| async move { begin(&app, &begins, &identity, &headers, &server).await };
     let remove = move |Extension(identity): Extension<Identity>, Name(server): Name| async move {
         remove(&removes, &identity, &server).await
     };
@@ -96,21 +106,31 @@ pub(super) fn own_routes(connections: Option<&Connections>) -> Routes {
         .add(
             "/api/connections/{server}",
             begin,
-            Operation::new(Method::POST, "MCP", "connect", "Begins to let this server into the user's account")
-                .path("server", "The MCP server's name.")
-                .answers::<Authorizing>(200, "Where the browser that has asked goes; it also gets a cookie.")
-                .refuses(403, "All users share the account, and the user is no operator (`permission_denied`).")
-                .refuses(404, NO_SERVER)
-                .refuses(502, "The authorization server cannot be used (`authorization_failed`)."),
+            Operation::new(
+                Method::POST,
+                "MCP",
+                "connect",
+                "Begins to let this server into the user's account",
+            )
+            .path("server", "The MCP server's name.")
+            .answers::<Authorizing>(200, "Where the browser that has asked goes; it also gets a cookie.")
+            .refuses(403, "All users share the account, and the user is no operator (`permission_denied`).")
+            .refuses(404, NO_SERVER)
+            .refuses(502, "The authorization server cannot be used (`authorization_failed`)."),
         )
         .add(
             "/api/connections/{server}",
             remove,
-            Operation::new(Method::DELETE, "MCP", "disconnect", "Ends it, here and at the authorization server")
-                .path("server", "The MCP server's name.")
-                .answers_nothing(204, "It is ended.")
-                .refuses(403, "All users share the account, and the user is no operator (`permission_denied`).")
-                .refuses(404, "The user has no such connection (`connection_not_found`)."),
+            Operation::new(
+                Method::DELETE,
+                "MCP",
+                "disconnect",
+                "Ends it, here and at the authorization server",
+            )
+            .path("server", "The MCP server's name.")
+            .answers_nothing(204, "It is ended.")
+            .refuses(403, "All users share the account, and the user is no operator (`permission_denied`).")
+            .refuses(404, "The user has no such connection (`connection_not_found`)."),
         )
 }
 
@@ -121,7 +141,10 @@ async fn list(connections: &Connections, identity: &Identity) -> Result<Json<Con
 }
 
 fn not_found(server: &str) -> ApiError {
-    ApiError::not_found("connection_not_found", format!("there is no account to connect on a server `{server}`"))
+    ApiError::not_found(
+        "connection_not_found",
+        format!("there is no account to connect on a server `{server}`"),
+    )
 }
 
 /// Refuses who may not use the server, and who is no operator where all share the account.
@@ -141,7 +164,8 @@ async fn begin(
 ) -> Result<Response, ApiError> {
     check(connections, identity, server)?;
     let url = PublicUrl::of(app.public_url.as_ref(), headers);
-    let url = url.ok_or_else(|| ApiError::invalid("host", "the request does not name this server"))?.to_string();
+    let url =
+        url.ok_or_else(|| ApiError::invalid("host", "the request does not name this server"))?.to_string();
     let (tenant, user) = (identity.registry.tenant(), &identity.caller.user);
     let begun = connections.begin(server, tenant, user, &format!("{url}{CALLBACK}")).await;
     let Beginning { cookie, location } = begun.map_err(|error| match error {
@@ -161,7 +185,11 @@ async fn begin(
     Ok(response)
 }
 
-async fn remove(connections: &Connections, identity: &Identity, server: &str) -> Result<StatusCode, ApiError> {
+async fn remove(
+    connections: &Connections,
+    identity: &Identity,
+    server: &str,
+) -> Result<StatusCode, ApiError> {
     check(connections, identity, server)?;
     let (tenant, user) = match connections.is_shared(server) {
         true => ("", ""),
@@ -221,7 +249,9 @@ async fn finish(
 ) -> Result<String, ConnectError> {
     let failed = |cause: registry_core::store::StoreError| ConnectError::Failed(cause.to_string());
     let session = match Cookie::Session.read(headers, is_https) {
-        Some(secret) => identities.store().session(&hash_key(&secret), SystemClock.now()).await.map_err(failed)?,
+        Some(secret) => {
+            identities.store().session(&hash_key(&secret), SystemClock.now()).await.map_err(failed)?
+        }
         None => None,
     };
     let signed_in = session.as_ref().map(|session| (session.tenant.as_str(), session.user.as_str()));

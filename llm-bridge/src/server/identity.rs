@@ -275,7 +275,9 @@ impl Identities {
             Some(by) => {
                 let is_token = matches!(by, Credential::Token(_));
                 let identity = self.opened_by(Used { persona, ..by.into() }).await?;
-                if let (true, Some(token), Some(connections)) = (is_token, key.as_str(), &self.settings.connections) {
+                if let (true, Some(token), Some(connections)) =
+                    (is_token, key.as_str(), &self.settings.connections)
+                {
                     connections.came_with(identity.registry.tenant(), &identity.caller.user, token);
                 }
                 Ok(identity)

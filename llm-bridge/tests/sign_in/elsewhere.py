@@ -185,7 +185,7 @@ class Handler(BaseHTTPRequestHandler):
             held["used"], world.refreshed = True, world.refreshed + 1
             return self.answer(200, world.give(held["user"], held["family"]))
         # RFC 8693
-        wanted = base64.b64encode(b"rack:of%20this%26server").decode()
+        wanted = base64.b64encode(b"rack:of-this%26server").decode()
         if self.headers.get("authorization") != f"Basic {wanted}" or form["subject_token_type"] != ACCESS_TOKEN:
             return self.answer(401, {"error": "invalid_client"})
         claims = json.loads(base64.urlsafe_b64decode(form["subject_token"].split(".")[1] + "=="))

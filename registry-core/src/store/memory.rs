@@ -14,8 +14,8 @@ use tokio::sync::watch;
 
 use super::{
     ApiKey, ConversationError, ConversationLimits, ConversationStore, Expected, Persona, RemovedUser,
-    Session, StateError, StateLimits, StateSpace, StateStore, Store, StoreFuture, StoredConnection, StoredResponse, StoredTool,
-    StoredTranscript, TranscriptLimits, User,
+    Session, StateError, StateLimits, StateSpace, StateStore, Store, StoreFuture, StoredConnection,
+    StoredResponse, StoredTool, StoredTranscript, TranscriptLimits, User,
     chats::MemoryChats,
     conversations::{MemoryConversations, MemoryTranscripts},
     state::MemoryState,

@@ -70,7 +70,9 @@ impl PublicHttpClient {
             )
         })?;
         let host = host(&url).to_owned();
-        tokio::time::timeout(self.timeout, self.follow(url)).await.unwrap_or_else(|_| Err(self.too_slow(&host)))
+        tokio::time::timeout(self.timeout, self.follow(url))
+            .await
+            .unwrap_or_else(|_| Err(self.too_slow(&host)))
     }
 
     /// Sends a request under the same checks, and follows no redirect. Any status is an answer.

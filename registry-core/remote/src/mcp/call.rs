@@ -98,7 +98,7 @@ impl Link {
             Ok(opened) => opened,
             Err(error) => return Answer::NotSent(error),
         };
-        let answer = self.answer_on(opened.live(), call, Some(&opened.bearer)).await;
+        let answer = self.answer_on(&opened.live, call, Some(&opened.bearer)).await;
         match answer {
             Answer::Outage(_) if opened.bearer.is_refused() => {
                 Answer::NotSent(sessions.refusal(&opened.bearer, None))

@@ -46,7 +46,9 @@ use parking_lot::Mutex;
 use registry_core::{Registry, Remote, RemoteKind, store::ManifestStore};
 use tokio::task::JoinSet;
 
-use self::{call::Link, oauth::Connections, server::Server, session::Endpoint, sessions::Sessions, settings::wrong};
+use self::{
+    call::Link, oauth::Connections, server::Server, session::Endpoint, sessions::Sessions, settings::wrong,
+};
 pub use self::{
     reply::{APPROVAL_PENDING, APPROVAL_WAIT, MAX_REPLY, READS},
     report::{McpServerReport, McpState},
@@ -119,7 +121,9 @@ impl McpServers {
             let endpoint = Arc::new(Endpoint::new(&settings).map_err(wrong(&name))?);
             let account = connections.as_ref().and_then(|all| Some((all.clone(), all.account(&name)?)));
             if account.is_none() && settings.auth.is_some() {
-                return Err(wrong(&name)("this host keeps no accounts of users, which `auth` asks for".to_owned()));
+                return Err(wrong(&name)(
+                    "this host keeps no accounts of users, which `auth` asks for".to_owned(),
+                ));
             }
             let sessions = account.map(|(connections, account)| {
                 let (name, limit) = (Arc::from(name.as_str()), settings.start_timeout.min(settings.timeout));

@@ -38,7 +38,9 @@ pub(super) fn read(answer: ServerResult, bearer: Option<&Bearer>) -> Result<Tool
     if let Some(bearer) = bearer {
         let whole = serde_json::to_string(&answer).unwrap_or_default();
         if bearer.is_in(&whole) {
-            return Err(ToolError::failed("the MCP server's answer has the user's token in it, so it is withheld"));
+            return Err(ToolError::failed(
+                "the MCP server's answer has the user's token in it, so it is withheld",
+            ));
         }
     }
     match answer {
@@ -110,7 +112,8 @@ fn shown_beside(block: &ContentBlock) -> Content {
 /// The error of the registry for one that the server answers with.
 pub(super) fn error_of(error: &ErrorData, bearer: Option<&Bearer>) -> ToolError {
     let text = error.message.to_string();
-    let text = cut(bearer.map_or_else(|| text.clone(), |bearer| bearer.without_tokens(text.clone())), MAX_ERROR);
+    let text =
+        cut(bearer.map_or_else(|| text.clone(), |bearer| bearer.without_tokens(text.clone())), MAX_ERROR);
     if error.code == ErrorCode::INVALID_PARAMS {
         return if is_about_the_tool(&text) {
             ToolError::new(
@@ -201,8 +204,9 @@ mod tests {
 
     #[test]
     fn b3_the_protocols_errors_are_distinguished() {
-        let kind =
-            |code, message: &'static str| error_of(&ErrorData::new(ErrorCode(code), message, None), None).kind();
+        let kind = |code, message: &'static str| {
+            error_of(&ErrorData::new(ErrorCode(code), message, None), None).kind()
+        };
         assert_eq!(kind(-32602, "Unknown tool: a"), ErrorKind::ToolNotFound);
         assert_eq!(kind(-32602, "tool not found"), ErrorKind::ToolNotFound);
         assert_eq!(kind(-32602, "city is missing"), ErrorKind::InvalidArguments);

@@ -1,10 +1,6 @@
 //! Connections to a server on which users have accounts: one for each account, as a server ties a session to whose it is.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use registry_core::{ToolContext, ToolError};
@@ -24,14 +20,10 @@ const IDLE: Duration = Duration::from_secs(300);
 
 /// A connection with an account.
 pub(super) struct Opened {
-    session: Session,
+    pub(super) live: Live,
     pub(super) bearer: Arc<Bearer>,
-}
-
-impl Opened {
-    pub(super) fn live(&self) -> &Live {
-        &self.session.live
-    }
+    /// Closed when this is dropped. Locked by nobody.
+    _session: Mutex<Session>,
 }
 
 /// A place for the connection of one account.
@@ -78,7 +70,8 @@ impl Sessions {
         let seat = self.seat(&who);
         let mut opened = seat.opened.lock().await;
         *seat.used.lock() = Some(Instant::now());
-        let stands = |opened: &&Arc<Opened>| !opened.live().peer.is_transport_closed() && !opened.bearer.is_refused();
+        let stands =
+            |opened: &&Arc<Opened>| !opened.live.peer.is_transport_closed() && !opened.bearer.is_refused();
         if let Some(stands) = opened.as_ref().filter(stands) {
             // Also where another server has ended it meanwhile.
             return match stands.bearer.token(None).await {
@@ -102,7 +95,7 @@ impl Sessions {
             Ok(Err(_)) => return Err(self.refusal(&bearer, Some("it did not answer in time".to_owned()))),
             Err(fault) => return Err(self.refusal(&bearer, Some(fault.to_string()))),
         };
-        let new = Arc::new(Opened { session, bearer });
+        let new = Arc::new(Opened { live: session.live.clone(), bearer, _session: Mutex::new(session) });
         *opened = Some(Arc::clone(&new));
         Ok(new)
     }
@@ -113,9 +106,12 @@ impl Sessions {
             return self.connections.ask(&self.account);
         }
         let cause = bearer.without_tokens(cause.unwrap_or_default());
-        ToolError::unavailable(format!("the MCP server {} was not reached with the user's account", self.name))
-            .with_detail(format!("the MCP server {} was not reached with the user's account: {cause}", self.name))
-            .with_feedback("The service behind the tool is down. Try again later, or do without it.")
+        ToolError::unavailable(format!(
+            "the MCP server {} was not reached with the user's account",
+            self.name
+        ))
+        .with_detail(format!("the MCP server {} was not reached with the user's account: {cause}", self.name))
+        .with_feedback("The service behind the tool is down. Try again later, or do without it.")
     }
 
     fn seat(&self, who: &Who) -> Arc<Seat> {

@@ -226,10 +226,13 @@ impl McpServerSettings {
     }
 
     fn check_auth(&self) -> Result<(), String> {
-        let has_more = self.client_id.is_some() || self.client_secret_env.is_some() || !self.scopes.is_empty();
+        let has_more =
+            self.client_id.is_some() || self.client_secret_env.is_some() || !self.scopes.is_empty();
         let has_more = has_more || self.shared || self.authorization_server.is_some();
         let is_token = |text: &str| {
-            !text.is_empty() && text.len() <= 500 && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"')
+            !text.is_empty()
+                && text.len() <= 500
+                && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"')
         };
         match self.auth {
             None if has_more => {

@@ -70,7 +70,9 @@ impl ConnectionStore for SqlStore {
         connection: StoredConnection,
         before: &'a str,
     ) -> StoreFuture<'a, bool> {
-        let sql = format!("UPDATE connections SET sealed = $4, created_at = $5 WHERE {HERE} AND sealed = $6 RETURNING server");
+        let sql = format!(
+            "UPDATE connections SET sealed = $4, created_at = $5 WHERE {HERE} AND sealed = $6 RETURNING server"
+        );
         let mut values = values(connection);
         values.push(before.into());
         let change = Statement::new(sql, values);

@@ -204,7 +204,8 @@ impl Store for SqlStore {
         let end = Statement::new(end, vec![tenant.into(), id.into()]);
         let connections = connections::delete_of(tenant, id);
         Box::pin(async move {
-            let all = vec![count, remove, transcripts, files, values, chats, delete, revoke, end, connections];
+            let all =
+                vec![count, remove, transcripts, files, values, chats, delete, revoke, end, connections];
             let mut rows = self.change_all(all).await?.into_iter();
             let responses = counted(rows.next()).map_err(|error| self.named(error))?;
             let was_known = rows.next().is_some_and(|removed| !removed.is_empty());

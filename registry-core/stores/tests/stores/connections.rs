@@ -20,9 +20,13 @@ async fn connection_contract<S: ConnectionStore + Store>(store: &S) {
         all.into_iter().map(|kept| (kept.server, kept.sealed)).collect::<Vec<_>>()
     };
     let pair = |server: &str, sealed: &str| (server.to_owned(), sealed.to_owned());
-    for (tenant, user, server) in
-        [("default", "ada", "b"), ("default", "ada", "a"), ("default", "bob", "a"), ("other", "ada", "a"), ("", "", "a")]
-    {
+    for (tenant, user, server) in [
+        ("default", "ada", "b"),
+        ("default", "ada", "a"),
+        ("default", "bob", "a"),
+        ("other", "ada", "a"),
+        ("", "", "a"),
+    ] {
         store.put_connection(connection(tenant, user, server, "1")).await.unwrap();
     }
     let first = connection("default", "ada", "a", "1");

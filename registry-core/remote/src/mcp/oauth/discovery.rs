@@ -73,7 +73,6 @@ pub(super) async fn discover(account: &Account) -> Result<Issuer, String> {
     let own = server.origin().ascii_serialization();
     let name = names.into_iter().next().unwrap_or(own);
     let metadata = metadata_of(web, &name).await?;
-    let fault = |what: &str| move |fault: String| format!("{what} of the authorization server: {fault}");
     let optional = |what: &'static str, text: Option<String>| {
         text.map(|text| web.address(&text)).transpose().map_err(fault(what))
     };
@@ -93,21 +92,31 @@ pub(super) async fn discover(account: &Account) -> Result<Issuer, String> {
     })
 }
 
+fn fault(what: &'static str) -> impl Fn(String) -> String {
+    move |fault| format!("{what} of the authorization server: {fault}")
+}
+
 /// The issuers that an MCP server names, and the scopes.
 async fn of_resource(account: &Account) -> Result<(Vec<String>, Vec<String>), String> {
     let (web, server) = (&account.web, &account.url);
     let challenge = challenge_of(account).await;
     let places = match &challenge.metadata {
-        Some(place) => vec![web.address(place).map_err(|fault| format!("the MCP server's metadata: {fault}"))?],
+        Some(place) => {
+            vec![web.address(place).map_err(|fault| format!("the MCP server's metadata: {fault}"))?]
+        }
         None => well_known(server, "oauth-protected-resource"),
     };
     for place in places {
         match web.get::<Resource>(place).await {
             Ok(found) if !is_of(&found.resource, server) => {
-                return Err(format!("the MCP server's metadata is of another server: {}", shown(&found.resource)));
+                return Err(format!(
+                    "the MCP server's metadata is of another server: {}",
+                    shown(&found.resource)
+                ));
             }
             Ok(found) => {
-                let scopes = if challenge.scopes.is_empty() { found.scopes_supported } else { challenge.scopes };
+                let scopes =
+                    if challenge.scopes.is_empty() { found.scopes_supported } else { challenge.scopes };
                 return Ok((found.authorization_servers, scopes));
             }
             Err(Failed::Refused(..)) => {}
@@ -215,7 +224,10 @@ mod tests {
     fn b21_a_challenge_is_read() {
         let header = r#"Bearer error="invalid_token", x_scope="no", scope="a b", resource_metadata="https://a/b?c=d,e""#;
         let scopes = vec!["a".to_owned(), "b".to_owned()];
-        assert_eq!(read_challenge(header), Challenge { metadata: Some("https://a/b?c=d,e".to_owned()), scopes });
+        assert_eq!(
+            read_challenge(header),
+            Challenge { metadata: Some("https://a/b?c=d,e".to_owned()), scopes }
+        );
         for odd in ["", "Bearer", "Bearer scope=", "Basic realm=\"x", "scope=\"open", "scopescopescope"] {
             assert_eq!(read_challenge(odd), Challenge::default(), "{odd}");
         }
@@ -224,10 +236,21 @@ mod tests {
     #[test]
     fn b21_metadata_is_of_its_own_server() {
         let server = Url::parse("https://a.example/mcp/x?k=1").unwrap();
-        for own in ["https://a.example", "https://a.example/mcp", "https://a.example/mcp/x", "https://a.example/mcp/"] {
+        for own in [
+            "https://a.example",
+            "https://a.example/mcp",
+            "https://a.example/mcp/x",
+            "https://a.example/mcp/",
+        ] {
             assert!(is_of(own, &server), "{own}");
         }
-        for other in ["https://a.example/mc", "https://b.example/mcp", "http://a.example/mcp", "https://a.example:1/mcp", ""] {
+        for other in [
+            "https://a.example/mc",
+            "https://b.example/mcp",
+            "http://a.example/mcp",
+            "https://a.example:1/mcp",
+            "",
+        ] {
             assert!(!is_of(other, &server), "{other}");
         }
         let places: Vec<_> = well_known(&server, "x").iter().map(Url::to_string).collect();

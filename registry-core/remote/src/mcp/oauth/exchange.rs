@@ -69,7 +69,10 @@ impl Exchanged {
 
     pub(super) fn somebody(&self, now: i64) -> Option<Who> {
         let came = self.came.lock();
-        came.iter().filter(|(_, held)| held.until > now).max_by_key(|(_, held)| held.until).map(|(who, _)| who.clone())
+        came.iter()
+            .filter(|(_, held)| held.until > now)
+            .max_by_key(|(_, held)| held.until)
+            .map(|(who, _)| who.clone())
     }
 
     pub(super) fn forget(&self, who: &Who) {
@@ -93,7 +96,12 @@ impl Connections {
         refused: Option<&str>,
     ) -> Result<String, NoToken> {
         let now = self.now().as_second();
-        if let Some(token) = self.shared.exchanged.given(who, &account.name, now).filter(|token| Some(token.as_str()) != refused) {
+        if let Some(token) = self
+            .shared
+            .exchanged
+            .given(who, &account.name, now)
+            .filter(|token| Some(token.as_str()) != refused)
+        {
             return Ok(token);
         }
         let subject = {
@@ -115,11 +123,20 @@ impl Connections {
         if !scope.is_empty() {
             fields.push(("scope", &scope));
         }
-        let given = async { Given::read(&account.web.post_form(issuer.token.clone(), &client, &fields).await?) };
+        let given =
+            async { Given::read(&account.web.post_form(issuer.token.clone(), &client, &fields).await?) };
         let given = given.await.map_err(|failed| match failed {
             // The token that the user came with is not good for it, or not any more.
-            Failed::Refused(_, error) if ["invalid_grant", "invalid_request", "invalid_target"].contains(&&*error) => {
-                tracing::info!(server = account.name, tenant = who.tenant, user = who.user, error, "mcp_token_not_exchanged");
+            Failed::Refused(_, error)
+                if ["invalid_grant", "invalid_request", "invalid_target"].contains(&&*error) =>
+            {
+                tracing::info!(
+                    server = &*account.name,
+                    tenant = who.tenant,
+                    user = who.user,
+                    error,
+                    "mcp_token_not_exchanged"
+                );
                 NoToken::Ask
             }
             failed => NoToken::Later(failed.text()),

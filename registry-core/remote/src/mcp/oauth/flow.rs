@@ -107,7 +107,8 @@ impl Connections {
         user: &str,
         redirect_uri: &str,
     ) -> Result<Beginning, ConnectError> {
-        let account = self.account(server).filter(|account| account.is_asked()).ok_or(ConnectError::Unknown)?;
+        let account =
+            self.account(server).filter(|account| account.is_asked()).ok_or(ConnectError::Unknown)?;
         let begun = self.begin_with(&account, account.who(tenant, user), redirect_uri).await;
         begun.map_err(|cause| {
             tracing::warn!(server, cause, "mcp_authorization_failed");
@@ -121,10 +122,14 @@ impl Connections {
             return Err("the authorization server has no authorization_endpoint".to_owned());
         };
         if !issuer.has_pkce {
-            return Err("the authorization server does not say that it checks PKCE with S256, which MCP asks for".to_owned());
+            return Err(
+                "the authorization server does not say that it checks PKCE with S256, which MCP asks for"
+                    .to_owned(),
+            );
         }
         let client = self.client(account, &issuer, redirect_uri).await?;
-        let random = || Ok::<_, String>(format!("{}{}", random_id().map_err(text)?, random_id().map_err(text)?));
+        let random =
+            || Ok::<_, String>(format!("{}{}", random_id().map_err(text)?, random_id().map_err(text)?));
         let begun = Begun {
             server: account.name.to_string(),
             tenant: who.tenant.clone(),
@@ -140,10 +145,13 @@ impl Connections {
             client,
             until: self.now().as_second() + AUTHORIZATION_SECONDS,
         };
-        let mut scopes = if account.settings.scopes.is_empty() { issuer.scopes } else { account.settings.scopes.clone() };
+        let mut scopes =
+            if account.settings.scopes.is_empty() { issuer.scopes } else { account.settings.scopes.clone() };
         if let Ok(Some((_, kept))) = self.kept(&who, account).await {
             let more = [kept.scope, kept.wanted].into_iter().flatten();
-            for scope in more.flat_map(|all| all.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>()) {
+            for scope in
+                more.flat_map(|all| all.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>())
+            {
                 if !scopes.contains(&scope) {
                     scopes.push(scope);
                 }
@@ -190,7 +198,8 @@ impl Connections {
         let account = self.account(&begun.server).filter(|account| account.url.as_str() == begun.resource);
         let account = account.ok_or(ConnectError::Unknown)?;
         let who = Who { tenant: begun.tenant, user: begun.user };
-        let is_own = signed_in.is_none_or(|(tenant, user)| account.settings.shared || who == Who::of(tenant, user));
+        let is_own =
+            signed_in.is_none_or(|(tenant, user)| account.settings.shared || who == Who::of(tenant, user));
         // RFC 9207: another authorization server could have been given the code.
         let is_issuer = match &callback.iss {
             Some(issuer) => *issuer == begun.issuer,
@@ -242,8 +251,14 @@ impl Connections {
             created_at: self.now(),
         };
         tracing::info!(server = row.server, tenant = row.tenant, user = row.user, "mcp_authorized");
-        self.shared.store.put_connection(row).await.map_err(|cause| ConnectError::Failed(cause.to_string()))?;
-        if let Some((_, before)) = before.filter(|(_, before)| before.refresh.is_some() && before.refresh != kept.refresh) {
+        self.shared
+            .store
+            .put_connection(row)
+            .await
+            .map_err(|cause| ConnectError::Failed(cause.to_string()))?;
+        if let Some((_, before)) =
+            before.filter(|(_, before)| before.refresh.is_some() && before.refresh != kept.refresh)
+        {
             self.revoke(&account.name, &before).await;
         }
         account.authorized.notify_waiters();
@@ -282,10 +297,14 @@ impl Connections {
             "token_endpoint_auth_method": "none",
         });
         let given = account.web.post_json::<Registration>(url, &wanted).await;
-        let given = given.map_err(|failed| format!("the authorization server does not register this server: {}", failed.text()))?;
+        let given = given.map_err(|failed| {
+            format!("the authorization server does not register this server: {}", failed.text())
+        })?;
         let client = Client {
             id: given.client_id,
-            secret: given.client_secret.filter(|_| given.token_endpoint_auth_method.as_deref() != Some("none")),
+            secret: given
+                .client_secret
+                .filter(|_| given.token_endpoint_auth_method.as_deref() != Some("none")),
             secret_in_form: given.token_endpoint_auth_method.as_deref() == Some("client_secret_post"),
         };
         let registered = Registered {

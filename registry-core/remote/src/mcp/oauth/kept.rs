@@ -201,14 +201,20 @@ impl Connections {
                 kept.map(|_| token).ok_or(NoToken::Ask)
             }
             Err(Failed::Refused(_, error)) if ["invalid_grant", "invalid_client"].contains(&&*error) => {
-                tracing::info!(server = account.name, tenant = row.tenant, user = row.user, error, "mcp_authorization_ended");
+                tracing::info!(
+                    server = &*account.name,
+                    tenant = row.tenant,
+                    user = row.user,
+                    error,
+                    "mcp_authorization_ended"
+                );
                 let removed = self.shared.store.remove_connection(&row.tenant, &row.user, &row.server).await;
                 removed.map_err(|cause| NoToken::Later(cause.to_string()))?;
                 Err(NoToken::Ask)
             }
             Err(failed) => {
                 let cause = failed.text();
-                tracing::warn!(server = account.name, cause, "mcp_token_not_renewed");
+                tracing::warn!(server = &*account.name, cause, "mcp_token_not_renewed");
                 let is_good = kept.ends_at.is_none_or(|ends| ends > self.now().as_second());
                 let access = kept.access.clone();
                 self.change(&row, &Kept { renewed_until: 0, ..kept }).await?;

@@ -65,16 +65,8 @@ pub struct Connections {
     shared: Arc<Shared>,
 }
 
-impl std::ops::Deref for Connections {
-    type Target = Shared;
-
-    fn deref(&self) -> &Shared {
-        &self.shared
-    }
-}
-
 /// What all clones of [`Connections`] share.
-pub struct Shared {
+struct Shared {
     store: Arc<dyn ConnectionStore>,
     key: SealingKey,
     /// The address of this server, for links.
@@ -183,7 +175,8 @@ impl Connections {
     ) -> Result<Self, String> {
         let mut accounts = BTreeMap::new();
         for (name, server) in settings.iter().filter(|(_, server)| server.auth.is_some()) {
-            let account = Account::new(name, server).map_err(|fault| format!("mcp_servers.{name}: {fault}"))?;
+            let account =
+                Account::new(name, server).map_err(|fault| format!("mcp_servers.{name}: {fault}"))?;
             accounts.insert(name.clone(), Arc::new(account));
         }
         let configured = settings.keys().cloned().collect();
@@ -227,7 +220,8 @@ impl Connections {
                 Err(NoToken::Later(cause)) => return Err(StoreError::unavailable(cause)),
                 Err(NoToken::Ask) => None,
             };
-            let is_known = !account.is_asked() && self.shared.exchanged.knows(&Who::of(tenant, user), self.now().as_second());
+            let is_known = !account.is_asked()
+                && self.shared.exchanged.knows(&Who::of(tenant, user), self.now().as_second());
             let (since, kept) = kept.map_or((None, None), |(row, kept)| (Some(row.created_at), Some(kept)));
             all.push(Connection {
                 server: account.name.to_string(),
@@ -323,7 +317,9 @@ impl Connections {
             false => format!("let this server into your account on {name}: open {link} and call again"),
         };
         let feedback = match account.settings.shared {
-            true => format!("An operator has to authorize {name} first, at {link}. Tell the user so, or do without it."),
+            true => format!(
+                "An operator has to authorize {name} first, at {link}. Tell the user so, or do without it."
+            ),
             false => format!(
                 "The user has to authorize {name} first. Give the user this link, and ask to be told when it is done: {link}"
             ),
@@ -347,7 +343,8 @@ impl Connections {
             return self.shared.exchanged.somebody(self.now().as_second());
         }
         let rows = self.shared.store.all_connections().await.ok()?;
-        let mut rows = rows.into_iter().filter(|row| *row.server == *account.name && !flow::is_registration(row));
+        let mut rows =
+            rows.into_iter().filter(|row| *row.server == *account.name && !flow::is_registration(row));
         let is_good = |kept: Kept| kept.resource == account.url.as_str();
         let row = rows.find(|row| self.opened(row).is_some_and(is_good))?;
         Some(Who::of(&row.tenant, &row.user))

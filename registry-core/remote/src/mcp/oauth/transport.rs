@@ -80,7 +80,8 @@ impl StreamableHttpClient for AuthorizedHttp {
         key: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        let send = |key| self.http.post_message(uri.clone(), message.clone(), session.clone(), key, headers.clone());
+        let send =
+            |key| self.http.post_message(uri.clone(), message.clone(), session.clone(), key, headers.clone());
         self.with_token(key, send).await
     }
 
@@ -119,7 +120,8 @@ impl StreamableHttpClient for AuthorizedHttp {
         key: Option<String>,
         headers: Headers,
     ) -> Result<Events, Failure> {
-        let send = |key| self.http.get_stream(uri.clone(), session.clone(), last.clone(), key, headers.clone());
+        let send =
+            |key| self.http.get_stream(uri.clone(), session.clone(), last.clone(), key, headers.clone());
         self.with_token(key, send).await
     }
 

@@ -64,8 +64,12 @@ impl Web {
         let mut builder = PublicHttpClient::builder().timeout(TIMEOUT).max_bytes(MAX_REPLY);
         for url in named {
             builder = match url.host() {
-                Some(Host::Ipv4(address)) => builder.allow(ipnet::IpNet::from(std::net::IpAddr::from(address))),
-                Some(Host::Ipv6(address)) => builder.allow(ipnet::IpNet::from(std::net::IpAddr::from(address))),
+                Some(Host::Ipv4(address)) => {
+                    builder.allow(ipnet::IpNet::from(std::net::IpAddr::from(address)))
+                }
+                Some(Host::Ipv6(address)) => {
+                    builder.allow(ipnet::IpNet::from(std::net::IpAddr::from(address)))
+                }
                 Some(Host::Domain(name)) => builder.allow_host(name),
                 None => builder,
             };
@@ -82,7 +86,9 @@ impl Web {
         }
         match Url::parse(text) {
             Err(_) => fault("is none"),
-            Ok(url) if !url.has_host() || !url.username().is_empty() || url.password().is_some() => fault("is none"),
+            Ok(url) if !url.has_host() || !url.username().is_empty() || url.password().is_some() => {
+                fault("is none")
+            }
             Ok(url) if url.fragment().is_some() => fault("has a fragment"),
             Ok(url) if url.scheme() == "https" || (url.scheme() == "http" && self.takes_http) => Ok(url),
             Ok(_) => fault("does not begin with https://"),
@@ -113,7 +119,9 @@ impl Web {
         let mut form = Serializer::new(String::new());
         form.extend_pairs(fields);
         match &client.secret {
-            Some(secret) if !client.secret_in_form => drop(headers.insert(AUTHORIZATION, basic(&client.id, secret)?)),
+            Some(secret) if !client.secret_in_form => {
+                drop(headers.insert(AUTHORIZATION, basic(&client.id, secret)?))
+            }
             secret => {
                 form.append_pair("client_id", &client.id);
                 if let Some(secret) = secret {
@@ -143,7 +151,8 @@ pub(super) struct Client {
 fn basic(id: &str, secret: &str) -> Result<HeaderValue, Failed> {
     let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
     let pair = STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret)));
-    let mut value = HeaderValue::try_from(format!("Basic {pair}")).map_err(|error| Failed::Away(error.to_string()))?;
+    let mut value =
+        HeaderValue::try_from(format!("Basic {pair}")).map_err(|error| Failed::Away(error.to_string()))?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -152,7 +161,8 @@ fn read<T: DeserializeOwned>(fetched: Fetched) -> Result<T, Failed> {
     if !fetched.status.is_success() {
         return Err(refused(&fetched));
     }
-    serde_json::from_slice(&fetched.body).map_err(|_| Failed::Away("it answered with what is no JSON of that kind".to_owned()))
+    serde_json::from_slice(&fetched.body)
+        .map_err(|_| Failed::Away("it answered with what is no JSON of that kind".to_owned()))
 }
 
 /// Of what it says the error's name is kept, and nothing that could hold what was sent to it.
