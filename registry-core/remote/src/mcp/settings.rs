@@ -327,6 +327,38 @@ mod tests {
     }
 
     #[test]
+    fn b21_accounts_are_asked_for_whole() {
+        let at = |more: serde_json::Value| {
+            let mut all = json!({"url": "https://a/mcp"});
+            all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            read(all).and_then(|settings| settings.check("a").map_err(|fault| fault.to_string()))
+        };
+        for good in [
+            json!({"auth": "oauth"}),
+            json!({"auth": "oauth", "shared": true, "scopes": ["a:b"], "authorization_server": "http://idp.lan"}),
+            json!({"auth": "oauth", "client_id": "c", "client_secret_env": "S"}),
+            json!({"auth": "exchange", "client_id": "c"}),
+        ] {
+            assert_eq!(at(good.clone()), Ok(()), "{good}");
+        }
+        for (wrong, why) in [
+            (json!({"auth": "basic"}), "unknown variant `basic`"),
+            (json!({"scopes": ["a"]}), "go with `auth"),
+            (json!({"shared": true}), "go with `auth"),
+            (json!({"auth": "oauth", "key_env": "K"}), "two ways"),
+            (json!({"auth": "oauth", "client_secret_env": "S"}), "goes with `client_id`"),
+            (json!({"auth": "exchange"}), "needs a `client_id`"),
+            (json!({"auth": "exchange", "client_id": "c", "shared": true}), "no `shared` account"),
+            (json!({"auth": "oauth", "scopes": ["a b"]}), "`scopes`"),
+            (json!({"auth": "oauth", "authorization_server": "idp"}), "`authorization_server`"),
+        ] {
+            let fault = at(wrong.clone()).unwrap_err();
+            assert!(fault.contains(why), "{wrong}: {fault}");
+        }
+        assert!(read(json!({"command": "a", "auth": "oauth"})).unwrap_err().contains("goes with `url`"));
+    }
+
+    #[test]
     fn b3_a_wrong_setting_is_reported() {
         for (settings, fault) in [
             (json!({}), "either `command` or `url`"),
