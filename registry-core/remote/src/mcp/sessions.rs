@@ -74,10 +74,11 @@ impl Sessions {
             |opened: &&Arc<Opened>| !opened.live.peer.is_transport_closed() && !opened.bearer.is_refused();
         if let Some(stands) = opened.as_ref().filter(stands) {
             // Also where another server has ended it meanwhile.
-            return match stands.bearer.token(None).await {
-                Ok(_) => Ok(Arc::clone(stands)),
-                Err(_) => Err(self.refusal(&stands.bearer, None)),
-            };
+            match stands.bearer.token(None).await {
+                Ok(_) if !stands.bearer.is_other() => return Ok(Arc::clone(stands)),
+                Ok(_) => {}
+                Err(_) => return Err(self.refusal(&stands.bearer, None)),
+            }
         }
         *opened = None;
         let bearer = Arc::new(self.connections.bearer(&self.account, who));

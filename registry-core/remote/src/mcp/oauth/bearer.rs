@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::{
@@ -23,17 +24,33 @@ pub(in crate::mcp) struct Bearer {
     /// Whether the server has refused what there is.
     is_refused: AtomicBool,
     sent: Mutex<Vec<String>>,
+    /// Since when the account is connected that is opened.
+    since: Mutex<Option<Timestamp>>,
+    /// Whether the user has connected another account meanwhile.
+    is_other: AtomicBool,
 }
 
 impl Bearer {
     pub(super) fn new(connections: Connections, account: Arc<Account>, who: Who) -> Self {
-        Self { connections, account, who, is_refused: AtomicBool::new(false), sent: Mutex::default() }
+        Self {
+            connections,
+            account,
+            who,
+            is_refused: AtomicBool::new(false),
+            sent: Mutex::default(),
+            since: Mutex::default(),
+            is_other: AtomicBool::new(false),
+        }
     }
 
     /// The token; another than the one that was refused.
     pub(in crate::mcp) async fn token(&self, refused: Option<&str>) -> Result<String, NoToken> {
         let token = match self.account.is_asked() {
-            true => self.connections.token(&self.who, &self.account, refused).await,
+            true => self.connections.token(&self.who, &self.account, refused).await.map(|(token, since)| {
+                let first = *self.since.lock().get_or_insert(since);
+                self.is_other.fetch_or(first != since, Ordering::Relaxed);
+                token
+            }),
             false => self.connections.exchanged(&self.who, &self.account, refused).await,
         };
         match &token {
@@ -68,6 +85,11 @@ impl Bearer {
     /// Whether the user has to let this server in, again or with more scopes.
     pub(in crate::mcp) fn is_refused(&self) -> bool {
         self.is_refused.load(Ordering::Relaxed)
+    }
+
+    /// Whether it opens another account than at first. A connection to the server is of one.
+    pub(in crate::mcp) fn is_other(&self) -> bool {
+        self.is_other.load(Ordering::Relaxed)
     }
 
     /// A text without the tokens: a server can say what it was sent.

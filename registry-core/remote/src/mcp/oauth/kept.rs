@@ -142,13 +142,13 @@ impl Connections {
         Ok(changed.map_err(|cause| NoToken::Later(cause.to_string()))?.then_some(new))
     }
 
-    /// The access token of an account, renewed where it ends soon, or is the one that was refused.
+    /// The access token of an account, renewed where it ends soon, or is the one that was refused; and since when the account is connected.
     pub(super) async fn token(
         &self,
         who: &Who,
         account: &Account,
         refused: Option<&str>,
-    ) -> Result<String, NoToken> {
+    ) -> Result<(String, Timestamp), NoToken> {
         loop {
             let Some((row, kept)) = self.kept(who, account).await? else { return Err(NoToken::Ask) };
             let now = self.now().as_second();
@@ -156,11 +156,11 @@ impl Connections {
             let has_ended = kept.ends_at.is_some_and(|ends| ends <= now);
             let is_refused = refused == Some(kept.access.as_str());
             if !ends && !is_refused {
-                return Ok(kept.access);
+                return Ok((kept.access, row.created_at));
             }
             if kept.refresh.is_none() {
                 let is_over = has_ended || is_refused;
-                return if is_over { Err(NoToken::Ask) } else { Ok(kept.access) };
+                return if is_over { Err(NoToken::Ask) } else { Ok((kept.access, row.created_at)) };
             }
             if kept.renewed_until > now {
                 // Somebody renews it: a refresh token is good for one use.
@@ -169,7 +169,8 @@ impl Connections {
             }
             let claimed = Kept { renewed_until: now + RENEWS, ..kept.clone() };
             if let Some(row) = self.change(&row, &claimed).await? {
-                return self.renew(account, row, kept).await;
+                let since = row.created_at;
+                return self.renew(account, row, kept).await.map(|token| (token, since));
             }
         }
     }
