@@ -5,10 +5,10 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use registry_core::{random_id, store::StoredConnection};
-use ring::constant_time::verify_slices_are_equal;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 
 use super::{
     Account, Connections,
@@ -191,7 +191,7 @@ impl Connections {
     ) -> Result<String, ConnectError> {
         let begun: Begun = self.shared.key.open(&BEGUN, cookie).ok_or(ConnectError::Foreign)?;
         let state = callback.state.unwrap_or_default();
-        let is_same = verify_slices_are_equal(state.as_bytes(), begun.state.as_bytes()).is_ok();
+        let is_same = bool::from(state.as_bytes().ct_eq(begun.state.as_bytes()));
         if !is_same || begun.until <= self.now().as_second() {
             return Err(ConnectError::Foreign);
         }

@@ -113,23 +113,8 @@ impl Web {
         client: &Client,
         fields: &[(&str, &str)],
     ) -> Result<Vec<u8>, Failed> {
-        let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
-        let json = HeaderValue::from_static("application/json");
-        let mut headers = HeaderMap::from_iter([(ACCEPT, json), (CONTENT_TYPE, form_type)]);
-        let mut form = Serializer::new(String::new());
-        form.extend_pairs(fields);
-        match &client.secret {
-            Some(secret) if !client.secret_in_form => {
-                drop(headers.insert(AUTHORIZATION, basic(&client.id, secret)?))
-            }
-            secret => {
-                form.append_pair("client_id", &client.id);
-                if let Some(secret) = secret {
-                    form.append_pair("client_secret", secret);
-                }
-            }
-        }
-        let fetched = self.client.send(Method::POST, url, headers, form.finish()).await?;
+        let (headers, form) = form_of(client, fields)?;
+        let fetched = self.client.send(Method::POST, url, headers, form).await?;
         match fetched.status.is_success() {
             true => Ok(fetched.body),
             false => Err(refused(&fetched)),
@@ -145,6 +130,27 @@ pub(super) struct Client {
     /// Whether the secret goes into the form, not into a header.
     #[serde(default)]
     pub(super) secret_in_form: bool,
+}
+
+/// The headers and the body of a form that a client sends.
+fn form_of(client: &Client, fields: &[(&str, &str)]) -> Result<(HeaderMap, String), Failed> {
+    let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
+    let json = HeaderValue::from_static("application/json");
+    let mut headers = HeaderMap::from_iter([(ACCEPT, json), (CONTENT_TYPE, form_type)]);
+    let mut form = Serializer::new(String::new());
+    form.extend_pairs(fields);
+    match &client.secret {
+        Some(secret) if !client.secret_in_form => {
+            headers.insert(AUTHORIZATION, basic(&client.id, secret)?);
+        }
+        secret => {
+            form.append_pair("client_id", &client.id);
+            if let Some(secret) = secret {
+                form.append_pair("client_secret", secret);
+            }
+        }
+    }
+    Ok((headers, form.finish()))
 }
 
 /// RFC 6749, section 2.3.1: both are encoded before.
