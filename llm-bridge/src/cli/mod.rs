@@ -362,7 +362,7 @@ async fn serve(settings: &Settings, host: Host, joined: serve::Joined) -> Result
     let connections = connections::of(settings, &stores)?;
     mcp_servers::beside(settings, &shared, manifests, connections.clone(), |servers| {
         let metrics = Metrics::default().with_calls(calls).with_mcp_servers(servers.clone());
-        serve::run(settings, registry, stores, modules, metrics, servers, connections, joined)
+        serve::run(settings, registry, stores, modules, metrics, (servers, connections), joined)
     })
     .await
 }

@@ -30,8 +30,7 @@ pub(super) async fn run(
     stores: Stores,
     modules: Modules,
     metrics: Metrics,
-    mcp_servers: McpServers,
-    connections: Connections,
+    (mcp_servers, connections): (McpServers, Connections),
     joined: Joined,
 ) -> Result<ExitCode, String> {
     registry.check();
