@@ -81,6 +81,9 @@ pub struct ToolReply {
     /// The question that the call waits for the answer to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// The page on which the user lets this server into the account that the call needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authorize_at: Option<String>,
 }
 
 impl ToolOutcome {
@@ -130,6 +133,7 @@ impl ToolOutcome {
                 reply.nearest = error.nearest().to_vec();
                 reply.retry_at = error.retry_at();
                 reply.approval = error.approval().map(str::to_owned);
+                reply.authorize_at = error.authorize_at().map(str::to_owned);
                 reply.question = error.question().map(str::to_owned);
             }
         }

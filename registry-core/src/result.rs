@@ -155,6 +155,8 @@ pub enum ErrorKind {
     ApprovalPending,
     /// The person has to answer a question first; [`ToolError::question`] names it. The same call finds the answer.
     AnswerPending,
+    /// The user has to let this server into an account elsewhere first; [`ToolError::authorize_at`] says where.
+    AuthorizationRequired,
     /// The entry point it came through turned it down, as for a limit of its own.
     Refused,
     /// The call could not be written to the audit: before it, so it was not made, or after it, so its result is withheld.
@@ -187,6 +189,7 @@ struct Repr {
     retry_at: Option<Timestamp>,
     approval: Option<String>,
     question: Option<String>,
+    authorize_at: Option<String>,
 }
 
 impl ToolError {
@@ -202,6 +205,7 @@ impl ToolError {
             retry_at: None,
             approval: None,
             question: None,
+            authorize_at: None,
         }))
     }
 
@@ -291,6 +295,13 @@ impl ToolError {
         self
     }
 
+    /// Names the page on which the user lets this server in.
+    #[must_use]
+    pub fn with_authorize_at(mut self, url: impl Into<String>) -> Self {
+        self.0.authorize_at = Some(url.into());
+        self
+    }
+
     /// What kind of failure it is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -329,6 +340,11 @@ impl ToolError {
     /// The id of the question that the call waits for the answer to.
     pub fn question(&self) -> Option<&str> {
         self.0.question.as_deref()
+    }
+
+    /// The page on which the user lets this server in.
+    pub fn authorize_at(&self) -> Option<&str> {
+        self.0.authorize_at.as_deref()
     }
 
     /// The id of the approval that the call waits for.

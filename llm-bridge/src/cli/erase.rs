@@ -1,6 +1,6 @@
 //! `toolrack user erase`: all that is kept of a person.
 
-use super::{Settings, audit, out::count, out::tell, store::Stores};
+use super::{Settings, audit, connections, out::count, out::tell, store::Stores};
 use crate::server::uploads_of;
 
 /// Erases a user, and says what that was. False if there was nothing.
@@ -13,6 +13,8 @@ pub(super) async fn user(
     tenant: &str,
     user: &str,
 ) -> Result<bool, String> {
+    // While what opens them is still known.
+    let disconnected = connections::of(settings, stores)?.disconnect_all(tenant, user).await?;
     // First, so that running servers take no more calls of the user.
     let erased = stores.sql.erase_user(tenant, user).await?;
     let documents = settings.documents()?.for_tenant(tenant);
@@ -22,7 +24,7 @@ pub(super) async fn user(
         false => 0,
     };
     let records = audit::erase(settings, &stores.sql, tenant, user).await?;
-    if erased.is_nothing() && uploaded == 0 && records == 0 {
+    if erased.is_nothing() && uploaded == 0 && records == 0 && disconnected == 0 {
         return Ok(false);
     }
     if !erased.was_known {
@@ -30,6 +32,9 @@ pub(super) async fn user(
     }
     let parts = [
         count(erased.keys, "key"),
+        count(erased.sessions, "session"),
+        count(erased.chats, "chat"),
+        count(disconnected + erased.connections, "connection"),
         count(erased.responses, "response"),
         count(erased.transcripts, "transcript"),
         count(erased.files, "file"),

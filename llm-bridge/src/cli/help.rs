@@ -43,8 +43,8 @@ pub(super) fn command() -> Command {
             "doctor" => &[&SERVER, &["model", "data_dir"]],
             // `--model` is the agent's.
             "launch" => &[&["listen", "api_key", "upstream", "upstream_api_key"], &["data_dir"]],
-            "modules" | "mcp-servers" | "health" | "user" | "persona" | "key" | "audit" | "backup"
-            | "restore" | "trace" => &[&SERVER, &UPSTREAM],
+            "modules" | "mcp-servers" | "connections" | "health" | "user" | "persona" | "key" | "audit"
+            | "backup" | "restore" | "trace" => &[&SERVER, &UPSTREAM],
             // Of a command that is not named here nothing is hidden.
             _ => &[],
         };

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use registry_core::{Registry, store::ManifestStore};
-use toolrack_remote::mcp::{McpServers, McpState};
+use toolrack_remote::mcp::{McpServers, McpState, oauth::Connections};
 
 use super::{Settings, out::tell};
 
@@ -15,9 +15,10 @@ pub(super) async fn beside<C: Future<Output = Result<ExitCode, String>>>(
     settings: &Settings,
     registry: &Registry,
     manifests: Arc<dyn ManifestStore>,
+    connections: Connections,
     command: impl FnOnce(McpServers) -> C,
 ) -> Result<ExitCode, String> {
-    let servers = start(settings, registry, manifests)?;
+    let servers = start(settings, registry, manifests, connections)?;
     let end = command(servers.clone()).await;
     servers.close().await;
     end
@@ -28,9 +29,10 @@ pub(super) async fn ahead(
     settings: &Settings,
     registry: &Registry,
     manifests: Arc<dyn ManifestStore>,
+    connections: Connections,
     command: impl Future<Output = Result<ExitCode, String>>,
 ) -> Result<ExitCode, String> {
-    let servers = start(settings, registry, manifests)?;
+    let servers = start(settings, registry, manifests, connections)?;
     servers.settled(PATIENCE).await;
     for report in servers.reports().iter().filter(|report| report.state != McpState::Connected) {
         let why = report.source.error.as_deref().unwrap_or("it has not answered yet");
@@ -45,6 +47,8 @@ fn start(
     settings: &Settings,
     registry: &Registry,
     manifests: Arc<dyn ManifestStore>,
+    connections: Connections,
 ) -> Result<McpServers, String> {
-    McpServers::start(registry, settings.mcp_servers.clone(), manifests).map_err(|fault| fault.to_string())
+    let servers = settings.mcp_servers.clone();
+    McpServers::start_with(registry, servers, manifests, Some(connections)).map_err(|fault| fault.to_string())
 }

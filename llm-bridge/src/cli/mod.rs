@@ -11,6 +11,7 @@ mod chat;
 mod chat_commands;
 mod check;
 mod completion;
+mod connections;
 #[cfg_attr(not(unix), path = "dev/unsupported.rs")]
 mod dev;
 mod doctor;
@@ -155,6 +156,8 @@ enum Command {
         #[command(subcommand)]
         command: Option<reports::RemoteCommand>,
     },
+    /// List and revoke the accounts on MCP servers that users have let this server into
+    Connections(InTenant<connections::ConnectionsCommand>),
     /// Add, change, list and remove users
     User(InTenant<users::UserCommand>),
     /// Add, change, list and remove personas, named sets of modules for users
@@ -266,7 +269,9 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             program.modules(&registry, None)?.ready().await;
             let caller = arguments.caller.caller(settings, None).await?;
             let list = async { tools::list(&arguments, caller, &registry, settings.mcp) };
-            mcp_servers::ahead(settings, &registry, Arc::new(MemoryManifests::default()), list).await
+            let manifests = Arc::new(MemoryManifests::default());
+            mcp_servers::ahead(settings, &registry, manifests, connections::without_stores(settings)?, list)
+                .await
         }
         Command::Tools { command: Some(ToolsCommand::Change(command)), .. } => {
             let (change, tenant) = command.change()?;
@@ -284,7 +289,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
                 };
                 mcp::run(caller, registry.clone(), settings.mcp, answered)
             };
-            mcp_servers::beside(settings, registry, opened.manifests(), serve).await
+            mcp_servers::beside(settings, registry, opened.manifests(), opened.connections(), serve).await
         }
         Command::Documents(arguments) => documents::run(arguments, settings).await,
         Command::Doctor(arguments) => doctor::run(arguments, settings, &tables).await,
@@ -303,10 +308,20 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             let change = command.change(&tenant);
             let run = async |stores: &Stores, place: &str| {
                 let owner = users::Owner { id: &settings.user.id, level: settings.caller().level, place };
+                if let users::UserCommand::Remove { id } = &command {
+                    connections::of(settings, stores)?.disconnect_all(&tenant, id).await?;
+                }
                 let erase = async |user: &str| erase::user(settings, stores, &tenant, user).await;
                 users::users(command, &tenant, stores.store.as_ref(), &owner, erase).await
             };
             with_stores(settings, change, "users", run).await
+        }
+        Command::Connections(InTenant { command, tenant }) => {
+            let change = command.change(&tenant);
+            let run = async |stores: &Stores, place: &str| {
+                connections::run(command, &tenant, settings, stores, place).await
+            };
+            with_stores(settings, change, "connections", run).await
         }
         Command::Persona(InTenant { command, tenant }) => {
             let change = command.change(&tenant);
@@ -355,9 +370,10 @@ async fn serve(settings: &Settings, host: Host, joined: serve::Joined) -> Result
     calls.watch(&registry);
     let modules = program.modules(&registry, Some(&stores))?;
     let (shared, manifests) = (registry.clone(), Arc::clone(&stores.manifests));
-    mcp_servers::beside(settings, &shared, manifests, |servers| {
+    let connections = connections::of(settings, &stores)?;
+    mcp_servers::beside(settings, &shared, manifests, connections.clone(), |servers| {
         let metrics = Metrics::default().with_calls(calls).with_mcp_servers(servers.clone());
-        serve::run(settings, registry, stores, modules, metrics, servers, joined)
+        serve::run(settings, registry, stores, modules, metrics, (servers, connections), joined)
     })
     .await
 }

@@ -7,12 +7,12 @@ use registry_core::{
     store::{ManifestStore, MemoryManifests},
 };
 use toolrack_configured::ToolFiles;
-use toolrack_remote::module::Modules;
+use toolrack_remote::{mcp::oauth::Connections, module::Modules};
 use toolrack_stores::schedule::{MemoryJobs, Schedule};
 
 use super::{
-    Host, Settings, caller::CallerArguments, made_by_operator, mcp_servers, names, store::Stores,
-    tool_changes, webhooks,
+    Host, Settings, caller::CallerArguments, connections, made_by_operator, mcp_servers, names,
+    store::Stores, tool_changes, webhooks,
 };
 use crate::registering::ToolChange;
 
@@ -70,7 +70,8 @@ impl Program<'_> {
         let opened = self.opened(tenant).await?;
         opened.modules().ready().await;
         let registry = opened.registry();
-        mcp_servers::ahead(self.settings, registry, opened.manifests(), command(&opened)).await
+        let (manifests, connections) = (opened.manifests(), opened.connections());
+        mcp_servers::ahead(self.settings, registry, manifests, connections, command(&opened)).await
     }
 
     async fn in_stores(&self, stores: &Stores, tenant: &str) -> Result<Opened, String> {
@@ -79,7 +80,8 @@ impl Program<'_> {
         let registry = if tenant == DEFAULT_TENANT { registry } else { registry.for_tenant(tenant) };
         let modules = self.modules(&registry, Some(stores))?;
         let stored = registry.attach(Arc::clone(&stores.store)).await?;
-        Ok(Opened { stored, manifests: Arc::clone(&stores.manifests), modules })
+        let connections = connections::of(self.settings, stores)?;
+        Ok(Opened { stored, manifests: Arc::clone(&stores.manifests), connections, modules })
     }
 
     /// The modules, not yet discovered.
@@ -101,7 +103,7 @@ impl Program<'_> {
     pub(super) async fn change_tool(&self, tenant: &str, change: ToolChange) -> Result<ExitCode, String> {
         let endpoints = webhooks::endpoints(self.settings)?;
         let stores = Stores::open(self.settings).await?;
-        let Opened { stored, manifests, modules } = &self.in_stores(&stores, tenant).await?;
+        let Opened { stored, manifests, connections, modules } = &self.in_stores(&stores, tenant).await?;
         modules.ready().await;
         let changed = async {
             let recorded = change.recorded(tenant);
@@ -112,7 +114,8 @@ impl Program<'_> {
             }
             Ok(ExitCode::SUCCESS)
         };
-        mcp_servers::ahead(self.settings, stored.registry(), Arc::clone(manifests), changed).await
+        let (manifests, connections) = (Arc::clone(manifests), connections.clone());
+        mcp_servers::ahead(self.settings, stored.registry(), manifests, connections, changed).await
     }
 }
 
@@ -121,6 +124,8 @@ pub(super) struct Opened {
     stored: StoredRegistry,
     /// The accepted tools of remote sources.
     manifests: Arc<dyn ManifestStore>,
+    /// The accounts of users on MCP servers.
+    connections: Connections,
     /// Refreshed until this is dropped.
     modules: Modules,
 }
@@ -141,6 +146,10 @@ impl Opened {
         settings: &Settings,
     ) -> Result<Caller, String> {
         named.caller(settings, Some(self.stored.store().as_ref())).await
+    }
+
+    pub(super) fn connections(&self) -> Connections {
+        self.connections.clone()
     }
 
     pub(super) fn manifests(&self) -> Arc<dyn ManifestStore> {

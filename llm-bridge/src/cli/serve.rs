@@ -7,7 +7,10 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolrack_documents::Documents;
 use toolrack_http::webhook::Webhooks;
-use toolrack_remote::{mcp::McpServers, module::Modules};
+use toolrack_remote::{
+    mcp::{McpServers, oauth::Connections},
+    module::Modules,
+};
 
 use super::{
     Settings,
@@ -34,7 +37,7 @@ pub(super) async fn run(
     stores: Stores,
     modules: Modules,
     metrics: Metrics,
-    mcp_servers: McpServers,
+    (mcp_servers, connections): (McpServers, Connections),
     joined: Joined,
 ) -> Result<ExitCode, String> {
     registry.check();
@@ -79,6 +82,8 @@ pub(super) async fn run(
     let traces = settings.traces.traces(|name| std::env::var(name).ok())?.map(Traces::start).transpose()?;
     server_settings.traces.clone_from(&traces);
     server_settings.mcp_servers = Some(mcp_servers);
+    server_settings.connections = Some(connections.clone());
+    tokio::spawn(forget_removed(connections));
     server_settings.conversations = Some(stores.conversations.clone());
     server_settings.chats = Some(stores.chats).filter(|_| stores.conversations.are_kept());
     if backend.registry().context(settings.caller()).resources().provides::<Documents>() {
@@ -169,6 +174,17 @@ async fn delete_expired(conversations: Conversations) {
         if let Err(cause) = conversations.delete_expired().await {
             tracing::warn!(%cause, "expired_conversations_not_deleted");
         }
+    }
+}
+
+/// Ends the connections to servers that are not configured any more.
+async fn forget_removed(connections: Connections) {
+    match connections.forget_removed().await {
+        Ok(0) => {}
+        Ok(gone) => {
+            tracing::info!("{} to MCP servers that are not configured any more", count(gone, "connection"))
+        }
+        Err(cause) => tracing::warn!(%cause, "mcp_connections_not_forgotten"),
     }
 }
 

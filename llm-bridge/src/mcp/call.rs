@@ -25,7 +25,7 @@ use toolrack_remote::mcp::{APPROVAL_PENDING, APPROVAL_WAIT};
 use super::{
     McpServer, Visitor,
     approval::{self, PATIENCE, Way},
-    flow, names, progress, question,
+    authorization, flow, names, progress, question,
     round_trip::{self, Answered},
 };
 
@@ -42,6 +42,7 @@ pub(super) async fn run(
     request: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let (state, answers) = (wanted.request_state.take(), wanted.input_responses.take());
+    let was_asked = authorization::was_asked(answers.as_ref());
     let way = Way::of(&request);
     let mut call = Call::new(server, &visitor, wanted, &request, way).await;
     let brought = match state {
@@ -98,7 +99,10 @@ pub(super) async fn run(
         }
         _ => {}
     }
-    call.answer(outcome).map(Into::into)
+    match authorization::ask(&outcome, &request).filter(|_| !was_asked) {
+        Some(asking) => asking,
+        None => call.answer(outcome).map(Into::into),
+    }
 }
 
 /// The approval or question of a repeated call, and its answer.

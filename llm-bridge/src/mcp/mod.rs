@@ -4,6 +4,7 @@
 //! asked to approve a call.
 
 mod approval;
+mod authorization;
 mod call;
 mod flow;
 mod listing;

@@ -246,7 +246,7 @@ fn reply(outcome: &ToolOutcome, alias: Option<String>) -> Response {
     let failure = outcome.result.as_ref().err();
     let status = match failure.map(|error| error.kind()) {
         Some(ErrorKind::ToolNotFound) => StatusCode::NOT_FOUND,
-        Some(ErrorKind::PermissionDenied) => StatusCode::FORBIDDEN,
+        Some(ErrorKind::PermissionDenied | ErrorKind::AuthorizationRequired) => StatusCode::FORBIDDEN,
         Some(ErrorKind::InvalidArguments) => StatusCode::UNPROCESSABLE_ENTITY,
         Some(ErrorKind::ToolRateLimited) => StatusCode::TOO_MANY_REQUESTS,
         Some(ErrorKind::Busy) => StatusCode::SERVICE_UNAVAILABLE,

@@ -272,7 +272,16 @@ impl Identities {
             return self.configured(persona.as_deref()).await;
         }
         match self.credential(key).await? {
-            Some(by) => self.opened_by(Used { persona, ..by.into() }).await,
+            Some(by) => {
+                let is_token = matches!(by, Credential::Token(_));
+                let identity = self.opened_by(Used { persona, ..by.into() }).await?;
+                if let (true, Some(token), Some(connections)) =
+                    (is_token, key.as_str(), &self.settings.connections)
+                {
+                    connections.came_with(identity.registry.tenant(), &identity.caller.user, token);
+                }
+                Ok(identity)
+            }
             // Many clients always send some key, such as `none`.
             None if !self.access().requires_key() => self.configured(persona.as_deref()).await,
             None => Err(IdentityError::NoKey),

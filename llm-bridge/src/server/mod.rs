@@ -1,6 +1,7 @@
 //! The HTTP server, one file for each group of routes.
 
 mod access;
+mod accounts;
 mod admin;
 mod answering;
 mod api_error;
@@ -132,6 +133,8 @@ pub struct ServerSettings {
     pub traces: Option<Traces>,
     /// The MCP servers whose tools are in the registry.
     pub mcp_servers: Option<toolrack_remote::mcp::McpServers>,
+    /// The accounts of users on those servers; `None` where no server has such.
+    pub connections: Option<toolrack_remote::mcp::oauth::Connections>,
     /// How the tools are offered to MCP clients.
     pub mcp: McpSettings,
     /// The conversations that are kept for clients of OpenAI's Responses, with what clients of any API have not seen of theirs; `None`
@@ -184,6 +187,7 @@ impl ServerSettings {
             metrics: Metrics::default(),
             traces: None,
             mcp_servers: None,
+            connections: None,
             mcp: McpSettings::default(),
             conversations: None,
             chats: None,
@@ -333,6 +337,7 @@ fn routes(
         .add("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
         .merge(dev::routes(settings.takeover.as_ref(), stopping))
         .merge(sign_in::session_routes(&identities))
+        .merge(accounts::own_routes(settings.connections.as_ref()))
         .behind_key(Arc::clone(&identities));
     // The page and the server's health need no key: a browser cannot send one with its first request.
     let (router, operations) = page::routes()
@@ -340,6 +345,7 @@ fn routes(
         .add("/openapi.json", openapi::serve, openapi::serve_operation())
         .merge(protected_resource::routes(settings.sign_in.as_deref()))
         .merge(sign_in::routes(&identities))
+        .merge(accounts::routes(settings.connections.as_ref(), &identities))
         .merge(with_key)
         .into_parts();
     let list = RouteList::new(&operations);

@@ -165,6 +165,15 @@ async fn serve_file(Name(file): Name, headers: HeaderMap) -> Response {
     answer(path, &headers, keep)
 }
 
+/// A page beside the chat, of the files of this version.
+pub(super) fn document(path: &'static str) -> Response {
+    let text = Files::get(path).map(|file| file.data).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).replace("{version}", &VERSION);
+    let mut response = text.into_response();
+    about(path, REVALIDATE, response.headers_mut());
+    response
+}
+
 /// A file, or the file compressed as it lies there.
 fn answer(path: &str, headers: &HeaderMap, keep: &'static str) -> Response {
     let mut response = match (Files::get(path), Files::get(&format!("{path}.gz"))) {

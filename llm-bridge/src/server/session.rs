@@ -15,6 +15,8 @@ pub(super) enum Cookie {
     Session,
     /// A sign-in that has begun.
     Begun,
+    /// A connection to an account elsewhere that has begun.
+    Connecting,
 }
 
 impl Cookie {
@@ -25,6 +27,8 @@ impl Cookie {
             (Self::Session, false) => "toolrack-session",
             (Self::Begun, true) => "__Host-toolrack-sign-in",
             (Self::Begun, false) => "toolrack-sign-in",
+            (Self::Connecting, true) => "__Host-toolrack-connect",
+            (Self::Connecting, false) => "toolrack-connect",
         }
     }
 

@@ -265,11 +265,19 @@ fn refused(sign_in: &SignIn, error: &SignInError) -> Response {
             (StatusCode::SERVICE_UNAVAILABLE, message.to_owned())
         }
     };
+    let again = format!("<p><a href=\"{}/\">Start again</a></p>", escaped(sign_in.public_url()));
+    text_page(status, "Not signed in", &message, &again)
+}
+
+/// A page with nothing but a message.
+pub(super) fn message_page(status: StatusCode, title: &str, message: &str) -> Response {
+    text_page(status, title, message, "")
+}
+
+fn text_page(status: StatusCode, title: &str, message: &str, end: &str) -> Response {
+    let (title, message) = (escaped(title), escaped(message));
     let page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Not signed in</title><h1>Not signed in</h1><p>{}</p>\
-         <p><a href=\"{}/\">Start again</a></p></html>",
-        escaped(&message),
-        escaped(sign_in.public_url()),
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><h1>{title}</h1><p>{message}</p>{end}</html>"
     );
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),

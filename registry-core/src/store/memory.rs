@@ -1,6 +1,7 @@
 //! Keeps everything in memory, until the process ends.
 
 mod chats;
+mod connections;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,8 +14,8 @@ use tokio::sync::watch;
 
 use super::{
     ApiKey, ConversationError, ConversationLimits, ConversationStore, Expected, Persona, RemovedUser,
-    Session, StateError, StateLimits, StateSpace, StateStore, Store, StoreFuture, StoredResponse, StoredTool,
-    StoredTranscript, TranscriptLimits, User,
+    Session, StateError, StateLimits, StateSpace, StateStore, Store, StoreFuture, StoredConnection,
+    StoredResponse, StoredTool, StoredTranscript, TranscriptLimits, User,
     chats::MemoryChats,
     conversations::{MemoryConversations, MemoryTranscripts},
     state::MemoryState,
@@ -44,6 +45,8 @@ struct State {
     files: MemoryTranscripts,
     values: MemoryState,
     chats: MemoryChats,
+    /// By tenant, user and server.
+    connections: BTreeMap<(String, String, String), StoredConnection>,
 }
 
 impl Default for MemoryStore {
@@ -66,7 +69,13 @@ impl MemoryStore {
         Box::pin(std::future::ready(Ok(done)))
     }
 
-    /// The same where the revision is still this one, and `run` does it.
+    /// A change that the revision does not count.
+    fn alter<T: Send + 'static>(&self, run: impl FnOnce(&mut State) -> T) -> StoreFuture<'_, T> {
+        let done = run(&mut self.state.lock());
+        Box::pin(std::future::ready(Ok(done)))
+    }
+
+    /// A change where the revision is still this one, and `run` does it.
     fn write_if(&self, revision: u64, run: impl FnOnce(&mut State) -> bool) -> StoreFuture<'_, bool> {
         let mut state = self.state.lock();
         let done = self.revision.send_if_modified(|known| {
@@ -155,6 +164,7 @@ impl Store for MemoryStore {
                 |key: &&mut ApiKey| key.tenant == tenant && key.user == id && key.revoked_at.is_none();
             state.keys.iter_mut().filter(opens).for_each(|key| key.revoked_at = Some(at));
             state.sessions.retain(|session| session.tenant != tenant || session.user != id);
+            state.connections.retain(|(of, user, _), _| of != tenant || user != id);
             RemovedUser {
                 was_known: state.users.remove(&key(tenant, id)).is_some(),
                 responses: state.conversations.delete_of(tenant, id),

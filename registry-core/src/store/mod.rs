@@ -6,6 +6,7 @@
 //! traits of their own, which the same store usually implements.
 
 mod chats;
+mod connection;
 mod conversations;
 mod dead_letters;
 mod error;
@@ -24,6 +25,7 @@ pub use chats::{
     ChatChange, ChatError, ChatKey, ChatLimits, ChatMessage, ChatQuery, ChatStore, FoundChat, StoredChat,
     StoredTurn, fold,
 };
+pub use connection::{ConnectionStore, StoredConnection};
 pub use conversations::{
     ConversationError, ConversationLimits, ConversationStore, Conversations, StoredResponse,
     StoredTranscript, TranscriptLimits,

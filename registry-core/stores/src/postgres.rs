@@ -19,7 +19,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// What lays out each version of the tables from the one before. Once released, none is ever changed.
-pub(crate) const SCHEMA: [&str; 15] = [
+pub(crate) const SCHEMA: [&str; 16] = [
     include_str!("schema/postgres.sql"),
     include_str!("schema/postgres_dead_letters.sql"),
     include_str!("schema/modules.sql"),
@@ -35,6 +35,7 @@ pub(crate) const SCHEMA: [&str; 15] = [
     include_str!("schema/audit_erasure_postgres.sql"),
     include_str!("schema/chats_postgres.sql"),
     include_str!("schema/sessions_postgres.sql"),
+    include_str!("schema/connections_postgres.sql"),
 ];
 
 /// Where the database is.

@@ -232,6 +232,7 @@ impl Database for File {
             include_str!("schema/audit_erasure_sqlite.sql"),
             include_str!("schema/chats_sqlite.sql"),
             include_str!("schema/sessions_sqlite.sql"),
+            include_str!("schema/connections_sqlite.sql"),
         ]
     }
 }

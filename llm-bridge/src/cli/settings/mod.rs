@@ -1,6 +1,7 @@
 //! Settings: the flags and `TOOLRACK_*` variables of the command line over `toolrack.toml` over the defaults.
 
 mod audit;
+mod connections;
 mod conversations;
 mod documents;
 mod embeddings;
@@ -34,6 +35,7 @@ use toml::de::{DeTable, Deserializer};
 use toolrack_documents::Documents;
 
 pub use audit::AuditSettings;
+pub use connections::ConnectionSettings;
 pub use conversations::ConversationSettings;
 pub use documents::DocumentSettings;
 pub use embeddings::EmbeddingSettings;
@@ -117,6 +119,8 @@ pub struct Settings {
     pub webhooks: Vec<WebhookSettings>,
     /// MCP servers by the prefix of their tools.
     pub mcp_servers: BTreeMap<String, McpServerSettings>,
+    /// How the accounts of users on MCP servers are kept.
+    pub connections: ConnectionSettings,
     /// How the tools are offered to MCP clients.
     pub mcp: McpSettings,
     /// Files with tools; relative to this file.
@@ -173,6 +177,7 @@ impl Default for Settings {
             traces: TracesSettings::default(),
             gate: None,
             mcp_servers: BTreeMap::new(),
+            connections: ConnectionSettings::default(),
             mcp: McpSettings::default(),
             tool_files: Vec::new(),
             deferred_tools: Vec::new(),

@@ -4,7 +4,12 @@ use std::{error::Error, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
 use registry_core::{ErrorKind, ToolError};
-use reqwest::{Response, Url, dns::Resolve, header, redirect};
+use reqwest::{
+    Method, Response, Url,
+    dns::Resolve,
+    header::{self, HeaderMap},
+    redirect,
+};
 
 use super::{
     BodyError, Fetched, read_body,
@@ -65,10 +70,34 @@ impl PublicHttpClient {
             )
         })?;
         let host = host(&url).to_owned();
-        tokio::time::timeout(self.timeout, self.follow(url)).await.unwrap_or_else(|_| {
-            let limit = self.timeout.as_secs_f64();
-            Err(ToolError::new(ErrorKind::Timeout, format!("{host} took longer than {limit} s")).retryable())
-        })
+        tokio::time::timeout(self.timeout, self.follow(url))
+            .await
+            .unwrap_or_else(|_| Err(self.too_slow(&host)))
+    }
+
+    /// Sends a request under the same checks, and follows no redirect. Any status is an answer.
+    ///
+    /// # Errors
+    /// The same as those of [`fetch`](Self::fetch).
+    pub async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        headers: HeaderMap,
+        body: impl Into<reqwest::Body>,
+    ) -> Result<Fetched, ToolError> {
+        self.check(&url)?;
+        let request = self.client.request(method, url.clone()).headers(headers).body(body);
+        let sent = async {
+            let response = request.send().await.map_err(|error| failed(&url, error))?;
+            self.read(url.clone(), response).await
+        };
+        tokio::time::timeout(self.timeout, sent).await.unwrap_or_else(|_| Err(self.too_slow(host(&url))))
+    }
+
+    fn too_slow(&self, host: &str) -> ToolError {
+        let limit = self.timeout.as_secs_f64();
+        ToolError::new(ErrorKind::Timeout, format!("{host} took longer than {limit} s")).retryable()
     }
 
     async fn follow(&self, mut url: Url) -> Result<Fetched, ToolError> {

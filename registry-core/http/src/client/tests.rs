@@ -12,7 +12,11 @@ use std::{
 
 use ipnet::Ipv4Net;
 use registry_core::ErrorKind;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{
+    Method,
+    dns::{Addrs, Name, Resolve, Resolving},
+    header::HeaderMap,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -201,6 +205,18 @@ async fn each_redirect_is_checked() {
         let error = client.fetch(&format!("http://{public}/")).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{target}: {error}");
     }
+    assert_eq!(reached.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn b21_what_is_sent_is_checked_and_not_redirected() {
+    let (private, reached) = serve(any_port(ONE), |_| ok("", b"private")).await;
+    let to_private = found(&format!("http://{private}/"));
+    let (public, _) = serve(any_port(TWO), move |_| to_private.clone()).await;
+    let client = PublicHttpClient::builder().allow(Ipv4Net::from(TWO)).build().unwrap();
+    let send = async |url: String| client.send(Method::POST, url.parse().unwrap(), HeaderMap::new(), "a=b").await;
+    assert_eq!(send(format!("http://{public}/")).await.unwrap().status, 302);
+    assert_eq!(send(format!("http://{private}/")).await.unwrap_err().kind(), ErrorKind::PermissionDenied);
     assert_eq!(reached.load(Ordering::SeqCst), 0);
 }
 

@@ -16,7 +16,9 @@ use serde_json::Map;
 
 use super::{
     listener::Listener,
+    oauth::Bearer,
     reply::{self, APPROVAL_WAIT, READS},
+    sessions::Sessions,
 };
 use crate::{
     text::cause_of,
@@ -36,12 +38,19 @@ pub(super) struct Link {
     /// The whole URL, which may have a secret in its query, and what is shown in its place.
     hidden: Option<(String, String)>,
     live: Mutex<Option<Live>>,
+    /// Of users with accounts there, in whose names their calls are made.
+    sessions: Option<Arc<Sessions>>,
 }
 
 impl Link {
-    pub(super) fn new(name: Arc<str>, url: Option<&str>, shown: &str) -> Self {
+    pub(super) fn new(
+        name: Arc<str>,
+        url: Option<&str>,
+        shown: &str,
+        sessions: Option<Arc<Sessions>>,
+    ) -> Self {
         let hidden = url.map(|url| (url.to_owned(), shown.to_owned()));
-        Self { name, hidden, live: Mutex::new(None) }
+        Self { name, hidden, live: Mutex::new(None), sessions }
     }
 
     pub(super) fn set(&self, live: Option<Live>) {
@@ -73,21 +82,40 @@ impl Link {
     }
 
     /// What the transport says has addresses in it: it is for the operator alone.
-    fn outage(&self, error: ToolError, cause: ServiceError) -> Answer {
-        let detail = format!("{}: {}", error.message(), self.without_secrets(cause_of(cause)));
+    fn outage(&self, error: ToolError, cause: ServiceError, bearer: Option<&Bearer>) -> Answer {
+        let cause = cause_of(cause);
+        let cause = bearer.map_or_else(|| cause.clone(), |bearer| bearer.without_tokens(cause.clone()));
+        let detail = format!("{}: {}", error.message(), self.without_secrets(cause));
         Answer::Outage(error.with_detail(detail).into())
     }
 
     async fn answer(&self, call: RemoteCall<'_>) -> Answer {
-        let Some(live) = self.live.lock().clone() else { return Answer::NotSent(self.gone()) };
+        let Some(sessions) = &self.sessions else {
+            let Some(live) = self.live.lock().clone() else { return Answer::NotSent(self.gone()) };
+            return self.answer_on(&live, call, None).await;
+        };
+        let opened = match sessions.of(call.context).await {
+            Ok(opened) => opened,
+            Err(error) => return Answer::NotSent(error),
+        };
+        let answer = self.answer_on(&opened.live, call, Some(&opened.bearer)).await;
+        match answer {
+            Answer::Outage(_) if opened.bearer.is_refused() => {
+                Answer::NotSent(sessions.refusal(&opened.bearer, None))
+            }
+            answer => answer,
+        }
+    }
+
+    async fn answer_on(&self, live: &Live, call: RemoteCall<'_>, bearer: Option<&Arc<Bearer>>) -> Answer {
         let RemoteCall { context, tool, arguments, is_repeatable, .. } = call;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = match live.peer.send_cancellable_request(request, options(&call)).await {
             Ok(sent) => sent,
-            Err(closed) => return self.outage(self.gone(), closed),
+            Err(closed) => return self.outage(self.gone(), closed, bearer.map(Arc::as_ref)),
         };
-        let mut pending = Pending { live: &live, context, id: Some(sent.id.clone()) };
+        let mut pending = Pending { live, context, id: Some(sent.id.clone()) };
         let _heard = live.listener.calls.route(sent.progress_token.clone(), context.clone());
         let answer = sent.await_response().await;
         pending.id = None;
@@ -95,11 +123,12 @@ impl Link {
             Ok(answer) => {
                 context.has_read(reply::reads(&answer), &self.name);
                 // How large it is, is the server's to say.
-                let read = tokio::task::spawn_blocking(move || reply::read(answer)).await;
+                let bearer = bearer.cloned();
+                let read = tokio::task::spawn_blocking(move || reply::read(answer, bearer.as_deref())).await;
                 Answer::Answered(read.unwrap_or_else(|fault| Err(fault.into())))
             }
             Err(ServiceError::McpError(error)) => {
-                let error = reply::error_of(&error);
+                let error = reply::error_of(&error, bearer.map(Arc::as_ref));
                 if error.kind() == ErrorKind::ToolNotFound {
                     live.listener.wake.notify_one();
                 }
@@ -107,7 +136,7 @@ impl Link {
             }
             Err(error) => {
                 live.listener.wake.notify_one();
-                self.outage(self.broken(is_repeatable), error)
+                self.outage(self.broken(is_repeatable), error, bearer.map(Arc::as_ref))
             }
         }
     }

@@ -31,11 +31,13 @@ mod headers;
 mod intake;
 mod listener;
 mod listing;
+pub mod oauth;
 mod process;
 mod reply;
 mod report;
 mod server;
 mod session;
+mod sessions;
 mod settings;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -44,7 +46,9 @@ use parking_lot::Mutex;
 use registry_core::{Registry, Remote, RemoteKind, store::ManifestStore};
 use tokio::task::JoinSet;
 
-use self::{call::Link, server::Server, session::Endpoint, settings::wrong};
+use self::{
+    call::Link, oauth::Connections, server::Server, session::Endpoint, sessions::Sessions, settings::wrong,
+};
 pub use self::{
     reply::{APPROVAL_PENDING, APPROVAL_WAIT, MAX_REPLY, READS},
     report::{McpServerReport, McpState},
@@ -97,13 +101,37 @@ impl McpServers {
         settings: BTreeMap<String, McpServerSettings>,
         store: Arc<dyn ManifestStore>,
     ) -> Result<Self, SettingsError> {
+        Self::start_with(registry, settings, store, None)
+    }
+
+    /// The same with servers on which users have accounts: with `auth` in their settings.
+    ///
+    /// # Errors
+    /// The same, and where a server has `auth` and there are no connections for it.
+    pub fn start_with(
+        registry: &Registry,
+        settings: BTreeMap<String, McpServerSettings>,
+        store: Arc<dyn ManifestStore>,
+        connections: Option<Connections>,
+    ) -> Result<Self, SettingsError> {
         let mut servers = Vec::with_capacity(settings.len());
         for (name, settings) in settings {
             settings.check(&name)?;
             let settings = Arc::new(settings);
-            let endpoint = Endpoint::new(&settings).map_err(wrong(&name))?;
+            let endpoint = Arc::new(Endpoint::new(&settings).map_err(wrong(&name))?);
+            let account = connections.as_ref().and_then(|all| Some((all.clone(), all.account(&name)?)));
+            if account.is_none() && settings.auth.is_some() {
+                return Err(wrong(&name)(
+                    "this host keeps no accounts of users, which `auth` asks for".to_owned(),
+                ));
+            }
+            let sessions = account.map(|(connections, account)| {
+                let (name, limit) = (Arc::from(name.as_str()), settings.start_timeout.min(settings.timeout));
+                Arc::new(Sessions::new(name, Arc::clone(&endpoint), connections, account, limit))
+            });
             let (name, address): (Arc<str>, Arc<str>) = (name.into(), settings.address().into());
-            let link = Arc::new(Link::new(Arc::clone(&name), endpoint.url(), &address));
+            let link = Link::new(Arc::clone(&name), endpoint.url(), &address, sessions.clone());
+            let link = Arc::new(link);
             let source = SourceSettings {
                 remote: Remote { kind: RemoteKind::Mcp, name, address },
                 breaker: settings.breaker,
@@ -112,7 +140,7 @@ impl McpServers {
                 pin: settings.pin,
             };
             let source = RemoteSource::new(registry, Arc::clone(&store), link.clone(), source);
-            servers.push(Arc::new(Server::new(source, settings, endpoint, link)));
+            servers.push(Arc::new(Server::new(source, settings, endpoint, link, sessions)));
         }
         let mut tasks = JoinSet::new();
         for server in &servers {

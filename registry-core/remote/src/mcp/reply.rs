@@ -9,6 +9,8 @@ use rmcp::{
 };
 use serde_json::Value;
 
+use super::oauth::Bearer;
+
 /// How large the answer to a call may be without its pictures, in bytes of JSON.
 pub const MAX_REPLY: usize = 4 * 1024 * 1024;
 /// How large its pictures may be in all, in bytes of Base64: models get them scaled.
@@ -32,7 +34,15 @@ pub(super) fn reads(answer: &ServerResult) -> Reads {
 }
 
 /// The result of a call.
-pub(super) fn read(answer: ServerResult) -> Result<ToolResult, ToolError> {
+pub(super) fn read(answer: ServerResult, bearer: Option<&Bearer>) -> Result<ToolResult, ToolError> {
+    if let Some(bearer) = bearer {
+        let whole = serde_json::to_string(&answer).unwrap_or_default();
+        if bearer.is_in(&whole) {
+            return Err(ToolError::failed(
+                "the MCP server's answer has the user's token in it, so it is withheld",
+            ));
+        }
+    }
     match answer {
         ServerResult::CallToolResult(result) => read_result(result),
         ServerResult::InputRequiredResult(_) => Err(ToolError::failed(
@@ -100,8 +110,10 @@ fn shown_beside(block: &ContentBlock) -> Content {
 }
 
 /// The error of the registry for one that the server answers with.
-pub(super) fn error_of(error: &ErrorData) -> ToolError {
-    let text = cut(error.message.to_string(), MAX_ERROR);
+pub(super) fn error_of(error: &ErrorData, bearer: Option<&Bearer>) -> ToolError {
+    let text = error.message.to_string();
+    let text =
+        cut(bearer.map_or_else(|| text.clone(), |bearer| bearer.without_tokens(text.clone())), MAX_ERROR);
     if error.code == ErrorCode::INVALID_PARAMS {
         return if is_about_the_tool(&text) {
             ToolError::new(
@@ -129,7 +141,7 @@ mod tests {
     use super::*;
 
     fn result(answer: Value) -> Result<ToolResult, ToolError> {
-        read(ServerResult::CallToolResult(serde_json::from_value(answer).unwrap()))
+        read(ServerResult::CallToolResult(serde_json::from_value(answer).unwrap()), None)
     }
 
     fn text(text: &str) -> Value {
@@ -192,8 +204,9 @@ mod tests {
 
     #[test]
     fn b3_the_protocols_errors_are_distinguished() {
-        let kind =
-            |code, message: &'static str| error_of(&ErrorData::new(ErrorCode(code), message, None)).kind();
+        let kind = |code, message: &'static str| {
+            error_of(&ErrorData::new(ErrorCode(code), message, None), None).kind()
+        };
         assert_eq!(kind(-32602, "Unknown tool: a"), ErrorKind::ToolNotFound);
         assert_eq!(kind(-32602, "tool not found"), ErrorKind::ToolNotFound);
         assert_eq!(kind(-32602, "city is missing"), ErrorKind::InvalidArguments);

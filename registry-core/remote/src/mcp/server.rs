@@ -12,7 +12,9 @@ use super::{
     call::Link,
     intake,
     listing::{self, Listing},
+    oauth::Bearer,
     session::{Endpoint, Introduced, Session},
+    sessions::Sessions,
 };
 use crate::source::RemoteSource;
 
@@ -31,8 +33,10 @@ const ASKED: Duration = Duration::from_secs(60);
 pub(super) struct Server {
     pub(super) source: RemoteSource,
     settings: Arc<McpServerSettings>,
-    endpoint: Endpoint,
+    endpoint: Arc<Endpoint>,
     link: Arc<Link>,
+    /// Of users with accounts there.
+    sessions: Option<Arc<Sessions>>,
     stop: CancellationToken,
     /// Whether it has answered once, or failed to.
     pub(super) answered: watch::Sender<bool>,
@@ -55,8 +59,9 @@ impl Server {
     pub(super) fn new(
         source: RemoteSource,
         settings: Arc<McpServerSettings>,
-        endpoint: Endpoint,
+        endpoint: Arc<Endpoint>,
         link: Arc<Link>,
+        sessions: Option<Arc<Sessions>>,
     ) -> Self {
         let known = Known {
             state: McpState::Connecting,
@@ -72,6 +77,7 @@ impl Server {
             settings,
             endpoint,
             link,
+            sessions,
             stop: CancellationToken::new(),
             answered: watch::Sender::new(false),
             known: Mutex::new(known),
@@ -122,14 +128,21 @@ impl Server {
         loop {
             // One that comes and goes at once is not reached at once again.
             if self.known.lock().error.is_some() {
-                tokio::time::sleep(*pause).await;
+                self.pause(*pause).await;
                 *pause = (*pause * 2).min(PAUSES[1]);
             }
             let limit = self.settings.start_timeout;
             let reached = tokio::time::timeout(limit, async {
-                let session = self.endpoint.connect(&self.source.remote.name).await?;
-                let listing = listing::list(&session.live.peer).await?;
-                Ok((session, listing))
+                let lister = match &self.sessions {
+                    Some(sessions) => sessions.lister().await,
+                    None => None,
+                };
+                let reached = async {
+                    let session = self.endpoint.connect(&self.source.remote.name, lister.clone()).await?;
+                    let listing = listing::list(&session.live.peer).await?;
+                    Ok((session, listing))
+                };
+                reached.await.map_err(|fault: String| self.explained(lister.as_deref(), fault))
             });
             match reached
                 .await
@@ -142,6 +155,23 @@ impl Server {
                 }
                 Err(fault) => self.failed(fault),
             }
+        }
+    }
+
+    /// Waits, but no longer than until somebody lets this server in.
+    async fn pause(&self, pause: Duration) {
+        match &self.sessions {
+            Some(sessions) => drop(tokio::time::timeout(pause, sessions.account.authorized.notified()).await),
+            None => tokio::time::sleep(pause).await,
+        }
+    }
+
+    /// A fault of a server, with what to do where users have accounts there.
+    fn explained(&self, lister: Option<&Bearer>, fault: String) -> String {
+        match (&self.sessions, lister) {
+            (_, Some(lister)) => lister.without_tokens(fault),
+            (Some(sessions), None) => format!("{} ({fault})", sessions.connections.nobody(&sessions.account)),
+            (None, None) => fault,
         }
     }
 
@@ -226,6 +256,9 @@ impl Server {
     pub(super) fn leave(&self) {
         self.stop.cancel();
         self.link.set(None);
+        if let Some(sessions) = &self.sessions {
+            sessions.leave();
+        }
         self.turn(&mut self.known.lock(), McpState::Closed);
         self.source.close();
     }

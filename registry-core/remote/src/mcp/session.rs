@@ -33,6 +33,7 @@ use super::{
     call::Live,
     headers,
     listener::Listener,
+    oauth::{AuthorizedHttp, Bearer},
     process::{self, Process},
     settings::{McpTransport, parse_url},
 };
@@ -140,9 +141,13 @@ impl Endpoint {
     ///
     /// # Errors
     /// Why that failed.
-    pub(super) async fn connect(&self, server: &Arc<str>) -> Result<Session, String> {
+    pub(super) async fn connect(
+        &self,
+        server: &Arc<str>,
+        bearer: Option<Arc<Bearer>>,
+    ) -> Result<Session, String> {
         if self.is_legacy.swap(false, Ordering::Relaxed) {
-            let session = self.transport.connect(server, ClientLifecycleMode::Initialize).await?;
+            let session = self.transport.connect(server, ClientLifecycleMode::Initialize, bearer).await?;
             self.is_legacy.store(true, Ordering::Relaxed);
             return Ok(session);
         }
@@ -150,12 +155,12 @@ impl Endpoint {
             preferred_versions: vec![ProtocolVersion::LATEST],
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
         };
-        match self.transport.connect(server, auto).await {
+        match self.transport.connect(server, auto, bearer.clone()).await {
             // An address is asked anew with each request, and has been greeted both ways.
             Err(Unreached::NotGreeted(_)) if !self.is_asked_regularly() => {}
             reached => return reached.map_err(String::from),
         }
-        let session = self.transport.connect(server, ClientLifecycleMode::Initialize).await?;
+        let session = self.transport.connect(server, ClientLifecycleMode::Initialize, bearer).await?;
         self.is_legacy.store(true, Ordering::Relaxed);
         Ok(session)
     }
@@ -178,7 +183,12 @@ impl From<Unreached> for String {
 }
 
 impl Transport {
-    async fn connect(&self, server: &Arc<str>, lifecycle: ClientLifecycleMode) -> Result<Session, Unreached> {
+    async fn connect(
+        &self,
+        server: &Arc<str>,
+        lifecycle: ClientLifecycleMode,
+        bearer: Option<Arc<Bearer>>,
+    ) -> Result<Session, Unreached> {
         let opened = match self {
             Self::Command { program, settings, env } => {
                 let started = Process::start(server, program, settings, env);
@@ -189,9 +199,12 @@ impl Transport {
                 open(AsyncRwTransport::new_client(output, input), lifecycle, Some(process)).await
             }
             Self::Http { http, config } => {
-                let transport = StreamableHttpClientTransport::with_client(http.clone(), config.clone());
+                let transport = StreamableHttpClientTransport::with_client(
+                    AuthorizedHttp { http: http.clone(), bearer: bearer.clone() },
+                    config.clone(),
+                );
                 match open(transport, lifecycle, None).await {
-                    Err(fault) => Err(with_auth_hint(fault, http, config).await),
+                    Err(fault) if bearer.is_none() => Err(with_auth_hint(fault, http, config).await),
                     opened => opened,
                 }
             }

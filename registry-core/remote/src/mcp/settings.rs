@@ -16,7 +16,7 @@ use reqwest::Url;
 use serde::{Deserialize, Deserializer, de};
 use tokio::io::DuplexStream;
 
-use super::headers;
+use super::{headers, oauth::McpAuth};
 use crate::settings::{self, BreakerSettings, RemoteKey, SettingsError, check_name, seconds};
 
 /// One MCP server: a [`command`](Self::command), an address under [`url`](Self::url), or [in this process](Self::in_process). In a
@@ -59,6 +59,18 @@ pub struct McpServerSettings {
     /// The key itself, for a host that has it from elsewhere; it goes before `key_env` and cannot be in a file.
     #[serde(skip)]
     pub key: Option<RemoteKey>,
+    /// How it knows whose calls these are; not with a key.
+    pub auth: Option<McpAuth>,
+    /// With `auth`: this server's id at the authorization server. With `auth = "oauth"` it registers itself where that is left out.
+    pub client_id: Option<String>,
+    /// With `auth`: the variable of the environment with the secret of `client_id`; none for a public client.
+    pub client_secret_env: Option<String>,
+    /// With `auth`: the scopes that are asked for. Those that the server names, where none are given.
+    pub scopes: Vec<String>,
+    /// With `auth = "oauth"`: whether an operator lets this server into one account, which serves the calls of all users.
+    pub shared: bool,
+    /// With `auth`: the authorization server, as it calls itself, in place of the one that the server names. It may be at a private address.
+    pub authorization_server: Option<String>,
     /// Further headers of every request, as they are sent.
     pub headers: BTreeMap<String, String>,
     /// Further headers that are secret, by the variables of the environment that have their values.
@@ -115,6 +127,12 @@ impl Default for McpServerSettings {
             url: None,
             key_env: None,
             key: None,
+            auth: None,
+            client_id: None,
+            client_secret_env: None,
+            scopes: Vec::new(),
+            shared: false,
+            authorization_server: None,
             headers: BTreeMap::new(),
             headers_env: BTreeMap::new(),
             connector: None,
@@ -161,7 +179,9 @@ impl McpServerSettings {
         let checked =
             check_name(name).map_err(|error| error.to_string()).and_then(|()| match self.transport()? {
                 McpTransport::Command(command) => self.check_command(command),
-                McpTransport::Http(url) => parse_url(url).and_then(|_| headers::check(self)),
+                McpTransport::Http(url) => {
+                    parse_url(url).and_then(|_| headers::check(self)).and_then(|()| self.check_auth())
+                }
                 McpTransport::InProcess(_) => Ok(()),
             });
         checked.map_err(wrong(name))
@@ -175,6 +195,7 @@ impl McpServerSettings {
             (Some(_), None, None) if has_headers => {
                 Err("`headers` and `headers_env` go with `url`".to_owned())
             }
+            (Some(_), None, None) if self.auth.is_some() => Err("`auth` goes with `url`".to_owned()),
             (Some(_), None, None) if self.key_env.is_some() => {
                 Err("`key_env` goes with `url`; a command gets it by `pass_env`".to_owned())
             }
@@ -201,6 +222,39 @@ impl McpServerSettings {
             },
             Ok(McpTransport::InProcess(_)) => "this process".to_owned(),
             Err(_) => "nowhere".to_owned(),
+        }
+    }
+
+    fn check_auth(&self) -> Result<(), String> {
+        let has_more =
+            self.client_id.is_some() || self.client_secret_env.is_some() || !self.scopes.is_empty();
+        let has_more = has_more || self.shared || self.authorization_server.is_some();
+        let is_token = |text: &str| {
+            !text.is_empty()
+                && text.len() <= 500
+                && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"')
+        };
+        match self.auth {
+            None if has_more => {
+                let all = "`client_id`, `client_secret_env`, `scopes`, `shared` and `authorization_server`";
+                Err(format!("{all} go with `auth = \"oauth\"`"))
+            }
+            None => Ok(()),
+            Some(_) if self.key_env.is_some() || self.key.is_some() => {
+                Err("`auth` and `key_env` are two ways to be let in; leave one of them out".to_owned())
+            }
+            Some(_) if self.client_secret_env.is_some() && self.client_id.is_none() => {
+                Err("`client_secret_env` goes with `client_id`".to_owned())
+            }
+            Some(McpAuth::Exchange) if self.shared || self.client_id.is_none() => {
+                Err("`auth = \"exchange\"` needs a `client_id`, and has no `shared` account".to_owned())
+            }
+            Some(_) if !self.scopes.iter().all(|scope| is_token(scope)) => {
+                Err("`scopes` has one with a space or a character that no scope has".to_owned())
+            }
+            Some(_) => self.authorization_server.as_deref().map_or(Ok(()), |url| {
+                parse_url(url).map(drop).map_err(|fault| fault.replace("`url`", "`authorization_server`"))
+            }),
         }
     }
 
@@ -270,6 +324,38 @@ mod tests {
             format!("{tracker:?}").contains("http://tracker/mcp")
                 && !format!("{tracker:?}").contains("hidden")
         );
+    }
+
+    #[test]
+    fn b21_accounts_are_asked_for_whole() {
+        let at = |more: serde_json::Value| {
+            let mut all = json!({"url": "https://a/mcp"});
+            all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            read(all).and_then(|settings| settings.check("a").map_err(|fault| fault.to_string()))
+        };
+        for good in [
+            json!({"auth": "oauth"}),
+            json!({"auth": "oauth", "shared": true, "scopes": ["a:b"], "authorization_server": "http://idp.lan"}),
+            json!({"auth": "oauth", "client_id": "c", "client_secret_env": "S"}),
+            json!({"auth": "exchange", "client_id": "c"}),
+        ] {
+            assert_eq!(at(good.clone()), Ok(()), "{good}");
+        }
+        for (wrong, why) in [
+            (json!({"auth": "basic"}), "unknown variant `basic`"),
+            (json!({"scopes": ["a"]}), "go with `auth"),
+            (json!({"shared": true}), "go with `auth"),
+            (json!({"auth": "oauth", "key_env": "K"}), "two ways"),
+            (json!({"auth": "oauth", "client_secret_env": "S"}), "goes with `client_id`"),
+            (json!({"auth": "exchange"}), "needs a `client_id`"),
+            (json!({"auth": "exchange", "client_id": "c", "shared": true}), "no `shared` account"),
+            (json!({"auth": "oauth", "scopes": ["a b"]}), "`scopes`"),
+            (json!({"auth": "oauth", "authorization_server": "idp"}), "`authorization_server`"),
+        ] {
+            let fault = at(wrong.clone()).unwrap_err();
+            assert!(fault.contains(why), "{wrong}: {fault}");
+        }
+        assert!(read(json!({"command": "a", "auth": "oauth"})).unwrap_err().contains("goes with `url`"));
     }
 
     #[test]

@@ -6,7 +6,9 @@ use registry_core::{
     store::{StoreError, StoreFuture},
 };
 
-use super::{Row, SqlStore, Statement, Work, approvals, conversations, state, transcripts};
+use super::{
+    Row, SqlStore, Statement, Work, approvals, chats, connections, conversations, state, transcripts,
+};
 
 /// So many records of the audit are read, and written, at a time.
 const PAGE: i64 = 200;
@@ -30,6 +32,12 @@ pub struct Erased {
     pub approvals: usize,
     /// How many keys.
     pub keys: usize,
+    /// How many chats.
+    pub chats: usize,
+    /// How many browsers the person was signed in with.
+    pub sessions: usize,
+    /// How many connections to accounts elsewhere.
+    pub connections: usize,
 }
 
 impl Erased {
@@ -56,6 +64,9 @@ impl SqlStore {
             of_user("DELETE FROM jobs WHERE tenant = $1 AND user_id = $2 RETURNING id"),
             approvals::delete_of(tenant, user),
             of_user("DELETE FROM api_keys WHERE tenant = $1 AND user_id = $2 RETURNING id"),
+            chats::delete_of(tenant, user),
+            of_user("DELETE FROM sessions WHERE tenant = $1 AND user_id = $2 RETURNING id"),
+            connections::delete_of(tenant, user),
         ];
         let uncounted =
             [conversations, of_user("DELETE FROM call_counts WHERE tenant = $1 AND user_id = $2")];
@@ -75,6 +86,9 @@ impl SqlStore {
                 jobs: deleted(),
                 approvals: deleted(),
                 keys: deleted(),
+                chats: deleted(),
+                sessions: deleted(),
+                connections: deleted(),
             };
             self.overwrite().await;
             Ok(erased)

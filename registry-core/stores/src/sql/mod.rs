@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod batch;
 mod chats;
+mod connections;
 mod conversations;
 mod dead_letters;
 mod erasure;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::{
-    Row, SqlStore, Statement, chats,
+    Row, SqlStore, Statement, chats, connections,
     conversations::{counted, delete_of},
     is_never_kept,
     link::Value,
@@ -202,8 +202,10 @@ impl Store for SqlStore {
         let (values, chats) = (state::delete_of(tenant, id), chats::delete_of(tenant, id));
         let end = "DELETE FROM sessions WHERE tenant = $1 AND user_id = $2";
         let end = Statement::new(end, vec![tenant.into(), id.into()]);
+        let connections = connections::delete_of(tenant, id);
         Box::pin(async move {
-            let all = vec![count, remove, transcripts, files, values, chats, delete, revoke, end];
+            let all =
+                vec![count, remove, transcripts, files, values, chats, delete, revoke, end, connections];
             let mut rows = self.change_all(all).await?.into_iter();
             let responses = counted(rows.next()).map_err(|error| self.named(error))?;
             let was_known = rows.next().is_some_and(|removed| !removed.is_empty());

@@ -260,6 +260,7 @@ async fn b17_a_database_without_chats_gets_their_tables() {
     for place in Place::all("b17_a_database_without_chats_gets_their_tables") {
         drop(place.open("main").await);
         for statement in [
+            "DROP TABLE connections",
             "DROP TABLE sessions",
             "DROP TABLE chat_messages",
             "DROP TABLE chats",

@@ -9,6 +9,7 @@ mod accidents;
 mod backup;
 mod chains;
 mod chats;
+mod connections;
 mod contract;
 mod conversations;
 mod crash;

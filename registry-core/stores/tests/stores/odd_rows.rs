@@ -90,6 +90,7 @@ async fn s15_the_modules_of_a_user_become_a_persona_of_that_name() {
             "DROP TABLE chat_messages",
             "DROP TABLE chats",
             "DROP TABLE audit_starts",
+            "DROP TABLE connections",
             "DROP TABLE sessions",
             "DROP TABLE files",
             "DROP TABLE tool_state",

@@ -166,6 +166,7 @@ async fn b15_a_database_of_the_version_before_gets_the_table_of_transcripts() {
             "DROP TABLE chat_messages",
             "DROP TABLE chats",
             "DROP TABLE audit_starts",
+            "DROP TABLE connections",
             "DROP TABLE sessions",
             "DROP TABLE files",
             "DROP TABLE tool_state",
@@ -309,6 +310,7 @@ async fn b19_a_database_of_the_version_before_gets_the_table_of_files() {
     for place in Place::all("b19_a_database_of_the_version_before_gets_the_table_of_files") {
         drop(place.open("main").await);
         for statement in [
+            "DROP TABLE connections",
             "DROP TABLE sessions",
             "DROP TABLE chat_messages",
             "DROP TABLE chats",

@@ -44,6 +44,7 @@ export function CallCard({ call, times }) {
       </div>`}
       ${shown && html`<${Body} call=${call} />`}
     </details>
+    ${authorizeAt(call) && html`<p class="call-said"><a href=${authorizeAt(call)} target="_blank" rel="noopener">${t.authorize}</a></p>`}
     ${call.said && html`<p class="call-said">${linked(call.said)}</p>`}
     <div class="call-parts">${call.parts?.map((part, index) => html`<${PartView} key=${index} part=${part} text=${part.text} />`)}</div>
   </div>`;
@@ -104,6 +105,15 @@ function statusLine({ state, message, error, result, approval, question }) {
   if (state === 'failed') return oneLine(error ?? '', 400);
   if (state !== 'ok' || result === undefined || result === null) return '';
   return oneLine(typeof result === 'string' ? result : JSON.stringify(result));
+}
+
+/**
+ * The page of this server on which the user lets it into the account that the call needs. Another's address in an error is none.
+ * @param {CallPart} call
+ */
+function authorizeAt({ state, error }) {
+  const found = state === 'failed' ? /https?:\/\/[^\s<>"]+\/connect\/[\w-]+/.exec(error ?? '')?.[0] : undefined;
+  return found && URL.canParse(found) && new URL(found).origin === location.origin ? found : null;
 }
 
 /** @param {CallPart} call */

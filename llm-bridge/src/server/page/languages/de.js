@@ -124,6 +124,7 @@ export default {
   states: { writing: 'wird geschrieben', running: 'läuft', ok: 'fertig', failed: 'fehlgeschlagen', cancelled: 'abgebrochen' },
   waiting: 'Wartet auf Sie',
   waitingForAnswer: 'Wartet auf Ihre Antwort',
+  authorize: 'Zugang erlauben …',
   waitingForApproval: 'Wartet auf Ihre Zustimmung',
   whyNot: 'Warum nicht? Das Modell liest es; Enter sendet.',
   writtenAsText: (dialect) => `Als Text geschrieben (${dialect}).`,

@@ -128,6 +128,7 @@ export default {
   states: { writing: 'writing', running: 'running', ok: 'done', failed: 'failed', cancelled: 'cancelled' },
   waiting: 'Waiting for you',
   waitingForAnswer: 'Waiting for your answer',
+  authorize: 'Authorize…',
   waitingForApproval: 'Waiting for your approval',
   whyNot: 'Why not? The model reads this; Enter sends it.',
   writtenAsText: (/** @type {string} */ dialect) => `Written as text (${dialect}).`,

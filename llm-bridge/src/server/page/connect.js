@@ -1,0 +1,48 @@
+// The page on which a user lets the server into an account elsewhere.
+
+import { recall } from './state/storage.js';
+
+const server = decodeURIComponent(location.pathname.split('/').pop() ?? '');
+
+/** @param {string} id */
+function element(id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id));
+}
+
+/** The key that is written here, or that the chat in this tab has. */
+function key() {
+  const written = /** @type {HTMLInputElement} */ (element('key')).value.trim();
+  return written || recall('key', '');
+}
+
+async function authorize() {
+  const given = key();
+  const answer = await fetch(`../api/connections/${encodeURIComponent(server)}`, {
+    method: 'POST',
+    headers: given ? { authorization: `Bearer ${given}` } : {},
+  });
+  const body = await answer.json().catch(() => ({}));
+  if (answer.ok && /^https?:/.test(body.location)) {
+    location.assign(body.location);
+  } else if (answer.status === 401) {
+    await identify();
+  } else {
+    element('fault').textContent = body.error?.message ?? `The server answered ${answer.status}.`;
+  }
+}
+
+/** Asks who it is: by signing in, or with a key. */
+async function identify() {
+  const health = await fetch('../healthz').then((answer) => answer.json()).catch(() => ({}));
+  element('sign-in').hidden = !health.sign_in;
+  element('ask').hidden = false;
+  element('key').focus();
+}
+
+element('server').textContent = server;
+element('sign-in-link').setAttribute('href', `../sign-in?to=${encodeURIComponent(`/connect/${encodeURIComponent(server)}`)}`);
+element('form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  element('fault').textContent = '';
+  authorize().catch((error) => { element('fault').textContent = error.message; });
+});
