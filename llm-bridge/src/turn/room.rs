@@ -1,9 +1,10 @@
-//! Makes room in the context: the oldest results are shortened before the model server has to cut the conversation.
+//! Makes room in the context: the oldest results are shortened before the model server has to cut the conversation, and where that is not
+//! enough, those that the model has not read yet, all alike.
 //!
 //! Which ones is decided by the conversation alone, so that the next request comes to the same, and in big steps, so that the prompt's
 //! beginning stays what it was for many rounds and servers need not read it again. What is kept of the conversation is whole.
 
-use std::{mem, sync::Arc};
+use std::{mem, ops::Range, sync::Arc};
 
 use tokio::task::spawn_blocking;
 use toolrack_apis::{Content, Message, Role};
@@ -17,6 +18,8 @@ const STEPS: u64 = 4;
 const SHORT: usize = 1600;
 /// How many characters of a longer one stay.
 const REST: usize = 800;
+/// How many characters of a new result stay at least.
+const LEAST: usize = 400;
 /// A larger conversation is shortened beside the runtime, in bytes.
 const SMALL: usize = 256 * 1024;
 
@@ -47,17 +50,21 @@ fn old(messages: &[Message]) -> usize {
     messages.iter().rposition(|message| message.role == Role::Assistant).unwrap_or(0)
 }
 
-/// The long texts of old results, oldest first.
-fn long_texts(messages: &mut [Message]) -> impl Iterator<Item = ([usize; 3], &mut String)> {
-    let old = old(messages);
-    messages.iter_mut().take(old).enumerate().flat_map(|(message_at, message)| {
+/// The texts of results among these messages that have more than so many characters, oldest first.
+fn long_texts(
+    messages: &mut [Message],
+    range: Range<usize>,
+    short: usize,
+) -> impl Iterator<Item = ([usize; 3], &mut String)> {
+    let (first, count) = (range.start, range.len());
+    messages.iter_mut().enumerate().skip(first).take(count).flat_map(move |(message_at, message)| {
         message.parts.iter_mut().enumerate().flat_map(move |(part_at, part)| {
             let parts = match &mut part.content {
                 Content::Result(result) => result.parts.as_mut_slice(),
                 _ => &mut [],
             };
             parts.iter_mut().enumerate().filter_map(move |(at, part)| match &mut part.content {
-                Content::Text(text) if text.chars().nth(SHORT).is_some() => {
+                Content::Text(text) if text.chars().nth(short).is_some() => {
                     Some(([message_at, part_at, at], text))
                 }
                 _ => None,
@@ -68,21 +75,40 @@ fn long_texts(messages: &mut [Message]) -> impl Iterator<Item = ([usize; 3], &mu
 
 /// Shortens old results until so many tokens are removed, as far as there are any.
 fn shorten_old(messages: &mut [Message], offer: &Offer, goal: u64, removed: &mut Removed) {
-    for (place, text) in long_texts(messages) {
+    let old = old(messages);
+    for (place, text) in long_texts(messages, 0..old, SHORT) {
         if removed.tokens >= goal {
             return;
         }
-        let before = tokens_of(text);
-        let short = offer.shortened(text.clone(), REST);
-        removed.tokens += before.saturating_sub(tokens_of(&short));
-        removed.originals.push(Original { place, text: mem::replace(text, short) });
+        removed.shorten(place, text, offer, REST);
+    }
+}
+
+/// Shortens the new results by so many tokens, each to the same part of it.
+fn shorten_new(messages: &mut [Message], offer: &Offer, tokens: u64, removed: &mut Removed) {
+    let new = old(messages)..messages.len();
+    let all: u64 = long_texts(messages, new.clone(), LEAST).map(|(_, text)| tokens_of(text)).sum();
+    let left = all.saturating_sub(tokens);
+    for (place, text) in long_texts(messages, new, LEAST) {
+        let characters = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+        let limit = characters.saturating_mul(left) / all.max(1);
+        removed.shorten(place, text, offer, usize::try_from(limit).unwrap_or(usize::MAX).max(LEAST));
     }
 }
 
 impl Removed {
+    fn shorten(&mut self, place: [usize; 3], text: &mut String, offer: &Offer, limit: usize) {
+        let short = offer.shortened(text.clone(), limit);
+        if short.len() < text.len() {
+            self.tokens += tokens_of(text).saturating_sub(tokens_of(&short));
+            self.originals.push(Original { place, text: mem::replace(text, short) });
+        }
+    }
+
     /// Puts the texts back into messages of which so many stood before them.
     fn restore(&self, messages: &mut [Message], before: usize) {
-        for Original { place: [message, part, at], text } in &self.originals {
+        // What was shortened twice was whole before the first time.
+        for Original { place: [message, part, at], text } in self.originals.iter().rev() {
             let message = message.checked_sub(before).and_then(|message| messages.get_mut(message));
             let part = message.and_then(|message| message.parts.get_mut(*part));
             if let Some(Content::Result(result)) = part.map(|part| &mut part.content)
@@ -95,12 +121,14 @@ impl Removed {
 }
 
 impl Run {
-    /// Shortens the oldest results where the conversation would not fit in the model's context with an answer.
+    /// Shortens the oldest results, and new ones if need be, where the conversation would not fit in the model's context with an answer.
     pub(super) async fn make_room(&mut self) {
         self.context.size = self.route.context(&self.request).await;
         let Some(size) = self.context.size else { return };
         let tools = self.share_of_tools(size);
-        if self.offer.reading().is_none() || long_texts(&mut self.request.messages).next().is_none() {
+        let count = self.request.messages.len();
+        let has_long = long_texts(&mut self.request.messages, 0..count, LEAST).next().is_some();
+        if self.offer.reading().is_none() || !has_long {
             return;
         }
         let answer = self.request.sampling.max_tokens.map_or(ANSWER, |most| most.min(ANSWER)).min(size / 4);
@@ -113,15 +141,22 @@ impl Run {
             return;
         }
         let count = self.context.removed.originals.len();
+        let shorten = move |messages: &mut [Message], offer: &Offer, removed: &mut Removed| {
+            shorten_old(messages, offer, goal, removed);
+            let too_much = whole.saturating_sub(removed.tokens).saturating_sub(room);
+            if too_much > 0 {
+                shorten_new(messages, offer, too_much, removed);
+            }
+        };
         let (mut messages, mut removed) =
             (mem::take(&mut self.request.messages), mem::take(&mut self.context.removed));
         let bytes: usize = messages.iter().map(Message::size).sum();
         if bytes <= SMALL {
-            shorten_old(&mut messages, &self.offer, goal, &mut removed);
+            shorten(&mut messages, &self.offer, &mut removed);
         } else {
             let offer = Arc::clone(&self.offer);
             let shortened = spawn_blocking(move || {
-                shorten_old(&mut messages, &offer, goal, &mut removed);
+                shorten(&mut messages, &offer, &mut removed);
                 (messages, removed)
             });
             // Only a runtime that is going down gives nothing back.
@@ -129,7 +164,7 @@ impl Run {
         }
         let shortened = removed.originals.len() - count.min(removed.originals.len());
         (self.request.messages, self.context.removed) = (messages, removed);
-        tracing::debug!(size, whole, room, shortened, "old_results_shortened");
+        tracing::debug!(size, whole, room, shortened, "results_shortened");
     }
 
     /// Puts back what this turn's own results were, which are kept whole.
@@ -179,7 +214,9 @@ mod tests {
             answer(),
             result(long()),
         ];
-        let places: Vec<usize> = long_texts(&mut messages).map(|([message, ..], _)| message).collect();
+        let old = old(&messages);
+        let places: Vec<usize> =
+            long_texts(&mut messages, 0..old, SHORT).map(|([message, ..], _)| message).collect();
         assert_eq!(places, [2, 5]);
     }
 }

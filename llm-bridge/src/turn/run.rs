@@ -33,7 +33,7 @@ use super::{
     prompt,
     require::Required,
     traced,
-    transcript::{Added, Ending, Place, Shown},
+    transcript::{Added, Ending, Place, Resuming, Shown},
 };
 use crate::upstream::{Route, UpstreamError};
 
@@ -74,6 +74,7 @@ pub(super) async fn assemble(
     request.messages.splice(instructions..instructions, request.conversation.earlier.drain(..));
     offer.found.add_earlier(&request.conversation.found);
     let owner = (backend.registry().tenant(), offer.context.caller().user.as_str());
+    let resuming = resuming.map(|turn| Resuming { turn, state: backend.registry().state_store() });
     let place = backend.transcripts.put_back(owner, model, &mut request.messages, answers, resuming).await;
     offer.found.add_earlier(&place.found);
     backend.fit_pictures(&mut request.messages).await;
@@ -288,6 +289,9 @@ impl Run {
             return End::Upstream(error);
         }
         Box::pin(self.assemble()).await;
+        if self.place.is_elsewhere() {
+            return self.is_made_elsewhere();
+        }
         loop {
             let round = match self.meter.begin_round() {
                 Ok(round) => round,
@@ -330,7 +334,9 @@ impl Run {
                 }
             }
             self.under_way = self.as_interrupted(&reader);
-            Box::pin(self.keep_before_effects()).await;
+            if let Err(end) = Box::pin(self.keep_before_effects()).await {
+                return end;
+            }
             let mut results = match Box::pin(self.run_calls(&reader.calls)).await {
                 Ok(results) => results,
                 Err(end) => {

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use serde_json::{Map, Value};
 
@@ -16,6 +17,9 @@ const IN_ADDRESS: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'#').add(b'?').
 const FORBIDDEN: &[char] = &['/', '\\', ':', '*', '?', '"', '<', '>', '|'];
 /// The media type of bytes of which nothing is known.
 const BYTES: &str = "application/octet-stream";
+
+/// So much Base64 tells what bytes are.
+const BEGINNING: usize = 512;
 
 /// Media types that are not known by their bytes, and endings that are not the second half of the media type.
 const ENDINGS: &[(&str, &str)] = &[
@@ -181,8 +185,9 @@ impl Content {
             Self::Audio { data, mime_type } => (named("sound", mime_type), mime_type.as_str(), data.as_str()),
             Self::Resource { resource } => {
                 let of = |key| text_of(resource, key);
-                let media_type = of("mimeType").unwrap_or(BYTES);
-                (name_in(of("uri").unwrap_or_default(), media_type), media_type, of("blob")?)
+                let base64 = of("blob")?;
+                let media_type = of("mimeType").or_else(|| detected_in(base64)).unwrap_or(BYTES);
+                (name_in(of("uri").unwrap_or_default(), media_type), media_type, base64)
             }
             _ => return None,
         };
@@ -246,6 +251,12 @@ fn turns_text(c: char) -> bool {
 fn detected(bytes: &[u8], begins: &str) -> Option<&'static str> {
     let kind = infer::get(bytes)?;
     Some(kind.mime_type()).filter(|media_type| media_type.starts_with(begins))
+}
+
+/// The media type of bytes in Base64.
+fn detected_in(base64: &str) -> Option<&'static str> {
+    let beginning = base64.get(..base64.len().min(BEGINNING) / 4 * 4)?;
+    detected(&BASE64_STANDARD.decode(beginning).ok()?, "")
 }
 
 fn by_ending(name: &str) -> Option<&'static str> {
@@ -315,6 +326,22 @@ mod tests {
             assert!(Image::of_type(wrong, png).is_err(), "{wrong}");
         }
         assert!(Audio::of_type("audio/opus", "x").is_ok() && Audio::of_type("image/png", png).is_err());
+    }
+
+    #[test]
+    fn g12_a_resource_that_says_nothing_of_itself_is_known_by_its_bytes() {
+        let of = |resource| {
+            let content: Content =
+                serde_json::from_value(serde_json::json!({"type": "resource", "resource": resource}))
+                    .unwrap();
+            content.blob().unwrap().media_type.to_owned()
+        };
+        let png = base64(&[&b"\x89PNG\r\n\x1a\n"[..], &[0; 999]].concat());
+        assert_eq!(of(serde_json::json!({"uri": "a:b", "blob": png})), "image/png");
+        assert_eq!(of(serde_json::json!({"uri": "a:b", "blob": png, "mimeType": "text/csv"})), "text/csv");
+        for unknown in ["", "AAAA", "%", "\u{e9}\u{e9}\u{e9}"] {
+            assert_eq!(of(serde_json::json!({"uri": "a:b", "blob": unknown})), BYTES);
+        }
     }
 
     #[test]

@@ -237,7 +237,8 @@ impl Registry {
         &self.shared.common.audit
     }
 
-    pub(crate) fn state_store(&self) -> Arc<dyn StateStore> {
+    /// Where tools keep values, for a host that keeps some of its own there.
+    pub fn state_store(&self) -> Arc<dyn StateStore> {
         Arc::clone(&self.shared.common.state)
     }
 

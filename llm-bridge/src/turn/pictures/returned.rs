@@ -1,7 +1,7 @@
 //! What the result of a server's tool has for the model.
 
 use registry_core::{Content, ToolResult};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use toolrack_apis::{Media, MediaKind, MediaSource};
 
 use super::super::parts;
@@ -32,16 +32,16 @@ fn picture(content: &Content) -> Option<Media> {
     let (data, media_type, name) = match content {
         Content::Image { data, mime_type } => (data.clone(), mime_type.clone(), None),
         Content::Resource { resource } => {
-            let of = |key| text(resource, key);
-            let media_type = of("mimeType").filter(|name| name.starts_with("image/"))?;
-            (of("blob")?, media_type, of("uri"))
+            let blob = content.blob()?;
+            let media_type = blob.media_type.to_ascii_lowercase();
+            if !media_type.starts_with("image/") {
+                return None;
+            }
+            let uri = resource.get("uri").and_then(Value::as_str);
+            (blob.base64.to_owned(), media_type, uri.map(str::to_owned))
         }
         _ => return None,
     };
     let media = Media::new(MediaKind::Image, MediaSource::Data(data));
     Some(Media { media_type: Some(media_type), name, ..media })
-}
-
-fn text(from: &Map<String, Value>, key: &str) -> Option<String> {
-    from.get(key).and_then(Value::as_str).map(str::to_owned)
 }

@@ -100,7 +100,7 @@ pub(super) fn scale(data: &str, said: &str, max_edge: u32) -> Scaled {
         Ok(decoded) => decoded,
         Err(unfit) => return unfit,
     };
-    let is_sendable = is_upright && matches!(format, ImageFormat::Png | ImageFormat::Jpeg);
+    let is_sendable = is_upright && !has_wide_channels(&image) && is_whole(&bytes, format);
     if is_sendable && bytes.len() <= MAX_BYTES && dimensions.0.max(dimensions.1) <= max_edge {
         let media_type = format.to_mime_type();
         return match is_canonical && said == media_type {
@@ -115,6 +115,21 @@ pub(super) fn scale(data: &str, said: &str, max_edge: u32) -> Scaled {
         }
         None => Scaled::unfit(Some(dimensions), "it cannot be made small enough"),
     }
+}
+
+/// Whether a picture is a PNG, or a JPEG with its end: what is before a missing end is decoded here, and refused by some servers.
+fn is_whole(bytes: &[u8], format: ImageFormat) -> bool {
+    match format {
+        ImageFormat::Png => true,
+        ImageFormat::Jpeg => bytes.ends_with(b"\xff\xd9"),
+        _ => false,
+    }
+}
+
+/// 16 bits a channel are for editing. Some servers (vLLM, which reads with Pillow) see nothing but white in them.
+fn has_wide_channels(image: &DynamicImage) -> bool {
+    let color = image.color();
+    color.bytes_per_pixel() > color.channel_count()
 }
 
 /// A picture as it is to be looked at.
@@ -166,7 +181,6 @@ fn shrink(mut image: DynamicImage, max_edge: u32) -> DynamicImage {
 fn encode(image: &DynamicImage, is_photograph: bool) -> Option<(Vec<u8>, ImageFormat)> {
     if !is_photograph {
         let mut png = Cursor::new(Vec::new());
-        // 16 bits a channel are for editing.
         let image = DynamicImage::from(image.to_rgba8());
         if image.write_to(&mut png, ImageFormat::Png).is_ok() && png.get_ref().len() <= MAX_BYTES {
             return Some((png.into_inner(), ImageFormat::Png));

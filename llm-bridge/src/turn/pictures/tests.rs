@@ -73,6 +73,19 @@ fn g12_a_picture_that_fits_is_not_touched() {
     }
 }
 
+/// What decoders here make the best of, and those of servers refuse or see white in.
+#[test]
+fn g12_a_jpeg_without_an_end_and_a_png_of_16_bits_are_written_anew() {
+    let jpeg = bytes(&noise(400, 300), ImageFormat::Jpeg);
+    let (image, media_type, _) = other(scale(&BASE64.encode(&jpeg[..jpeg.len() / 2]), "image/jpeg", 640));
+    assert_eq!((image.dimensions(), media_type), ((400, 300), "image/jpeg"));
+    let gray = image::ImageBuffer::from_pixel(40, 30, image::Luma([30_000_u16]));
+    let (image, media_type, _) =
+        other(scale(&base64(&DynamicImage::ImageLuma16(gray), ImageFormat::Png), "image/png", 640));
+    assert_eq!((image.color().bytes_per_pixel(), media_type), (image.color().channel_count(), "image/png"));
+    assert_eq!(image.get_pixel(3, 3).0, [116, 116, 116, 255]);
+}
+
 #[test]
 fn g12_a_large_picture_is_scaled_in_its_shape() {
     for (format, name) in [

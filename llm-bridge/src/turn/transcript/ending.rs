@@ -5,6 +5,7 @@ use toolrack_apis::{Call, Content, Message, Part, SeenAnswer};
 
 use super::{
     Claim, Resumed,
+    effects::Effects,
     replace::is_own,
     visible::{Fingerprint, Standing, Words, key_of_calls},
 };
@@ -32,6 +33,8 @@ pub(in super::super) struct Place {
     pub(in super::super) seen: Option<SeenAnswer>,
     /// That no other turn of this process is at this place.
     pub(super) claim: Option<Claim>,
+    /// The calls with effects of this place.
+    pub(super) effects: Option<Effects>,
 }
 
 impl Place {

@@ -7,6 +7,7 @@
 //! runs](unfinished). The whole texts of results that were shortened
 //! are kept beside it, each under its id.
 
+mod effects;
 mod ending;
 mod flow;
 mod replace;
@@ -20,11 +21,13 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::join;
 use registry_core::store::{
-    ConversationLimits, Conversations, MemoryStore, StoreError, StoredTranscript, TranscriptLimits,
+    ConversationLimits, Conversations, MemoryStore, StateStore, StoreError, StoredTranscript,
+    TranscriptLimits,
 };
 use tokio_util::sync::CancellationToken;
 use toolrack_apis::{EarlierAnswer, Message};
 
+use effects::Effects;
 pub(super) use ending::{Ending, Place, Shown};
 use flow::last_flow_keys;
 pub(super) use replace::{Added, Resumed};
@@ -61,6 +64,14 @@ impl Default for Transcripts {
     }
 }
 
+/// That a turn may go on with one that was cut off at its place, and makes calls there.
+pub(super) struct Resuming {
+    /// The turn's token.
+    pub(super) turn: CancellationToken,
+    /// Where servers note their turns.
+    pub(super) state: Arc<dyn StateStore>,
+}
+
 /// For an hour, in this process.
 fn in_memory() -> Conversations {
     let retention = Duration::from_secs(3600);
@@ -79,14 +90,14 @@ impl Transcripts {
     }
 
     /// Puts back what is kept of a conversation, of which `whole` are answers that the server has kept. Each transcript is put back once, so that
-    /// a short request cannot become a long one. A turn with the token `resuming` goes on with the rounds of one that was cut off.
+    /// a short request cannot become a long one. With `resuming` the turn goes on with the rounds of one that was cut off.
     pub(super) async fn put_back(
         &self,
         owner: (&str, &str),
         model: &str,
         messages: &mut Vec<Message>,
         whole: Vec<EarlierAnswer>,
-        resuming: Option<CancellationToken>,
+        resuming: Option<Resuming>,
     ) -> Place {
         let size: usize = messages.iter().map(Message::size).sum();
         let shared = Arc::new(std::mem::take(messages));
@@ -106,8 +117,11 @@ impl Transcripts {
         let flow_keys = last_flow_keys(&answers);
         let mut place = Place { before, begun, trailing, standing: Some(standing), ..Place::default() };
         let rounds = match (before.map(|before| before.and_beginning().key()), resuming) {
-            (Some(key), Some(turn)) => {
+            (Some(key), Some(Resuming { turn, state })) => {
                 place.claim = self.claim(owner, &key, turn).await;
+                if self.are_answers_kept {
+                    place.effects = Effects::at(state, owner, &key).await;
+                }
                 place.claim.as_ref().filter(|_| !ends).map(|_| key)
             }
             _ => None,
@@ -132,6 +146,9 @@ impl Transcripts {
         if let Some(rounds) = rounds.and_then(|key| found.get(&key)) {
             place.resumed = replaced.resume(messages, rounds).unwrap_or_default();
             place.has_rounds = true;
+        }
+        if let Some(effects) = place.effects.as_mut().filter(|_| place.resumed.messages > 0) {
+            effects.go_on();
         }
         let Replaced { last, found } = replaced;
         place.trailing = last.filter(|_| ends || place.resumed.messages > 0).unwrap_or(place.trailing);

@@ -329,6 +329,31 @@ async fn b11_one_result_takes_no_more_than_a_quarter_of_the_context() {
     assert!((6000..=8192).contains(&length), "{length}");
 }
 
+#[tokio::test]
+async fn b11_several_results_of_one_answer_share_the_room_that_is_left() {
+    for context in [2048, 4096] {
+        let rack = crowded(Setup::new(), context).await;
+        let pages = (1..=6).fold(Answer::new(), |answer, number| {
+            answer.call(&format!("c{number}"), "page", &json!({"n": number}))
+        });
+        rack.upstream.push(pages);
+        rack.upstream.push(call("read_result", json!({"id": id_of(&page(1)), "from": 0, "length": 10})));
+        rack.upstream.push(Reply::text("Read."));
+        rack.ask(true).await.expect("Read.");
+        let asked = rack.upstream.asked();
+        let all = results(&asked[2]);
+        assert_eq!(all.len(), 6);
+        let characters: usize = all.iter().map(|result| result.len()).sum();
+        // About four characters a token, and a quarter is for the answer.
+        assert!(characters < 3 * usize::try_from(context).unwrap(), "{context}: {characters}");
+        for (number, result) in (1..).zip(&all) {
+            assert!(result.starts_with(&format!("p{number:03} p")), "{context}: {result}");
+            assert!(result.len() >= 400 && result.contains("to read on, call read_result"), "{result}");
+            assert!(result.len().abs_diff(all[0].len()) < 100, "each has the same part");
+        }
+    }
+}
+
 /// Two servers with one store, as one that was started anew.
 #[tokio::test]
 async fn b11_what_was_left_out_is_there_after_a_restart_for_its_user_alone() {

@@ -12,6 +12,8 @@ use tokio::{
     runtime::{Builder, Handle, Runtime},
 };
 
+use super::reply::{MAX_PICTURES, MAX_REPLY};
+
 /// How many threads parse the messages of servers. The client library parses where it reads, which takes seconds for a message of many
 /// values: so it reads on these and never on the program's own.
 const THREADS: usize = 2;
@@ -32,10 +34,14 @@ pub(super) fn threads() -> Handle {
     }
 }
 
-/// Lines of JSON, each of a bounded number of values, which are counted before they are made. One with more ends the connection. How long a
-/// line may be is bounded by the client library, at 16 MiB.
+/// How long one message may be, in bytes: the largest result, and what is around it.
+pub(super) const MAX_LINE: usize = MAX_REPLY + MAX_PICTURES + 64 * 1024;
+
+/// Lines of JSON, each of a bounded length and number of values, which are counted before they are made. One with more ends the connection: a
+/// line that is left out is an answer for which somebody would wait.
 pub(super) struct BoundedLines<R> {
     lines: R,
+    length: usize,
     values: usize,
     is_in_text: bool,
     is_escaped: bool,
@@ -43,19 +49,25 @@ pub(super) struct BoundedLines<R> {
 
 impl<R> BoundedLines<R> {
     pub(super) fn new(lines: R) -> Self {
-        Self { lines, values: 0, is_in_text: false, is_escaped: false }
+        Self { lines, length: 0, values: 0, is_in_text: false, is_escaped: false }
     }
 
     fn count(&mut self, bytes: &[u8]) -> io::Result<()> {
         for byte in bytes {
+            self.length += 1;
             match byte {
                 // No text has a line break that is not escaped, so one that was not closed is left behind.
-                b'\n' => (self.values, self.is_in_text, self.is_escaped) = (0, false, false),
+                b'\n' => {
+                    (self.length, self.values, self.is_in_text, self.is_escaped) = (0, 0, false, false);
+                }
                 _ if self.is_escaped => self.is_escaped = false,
                 b'\\' => self.is_escaped = self.is_in_text,
                 b'"' => self.is_in_text = !self.is_in_text,
                 b',' | b'[' | b'{' if !self.is_in_text => self.values += 1,
                 _ => {}
+            }
+            if self.length > MAX_LINE {
+                return Err(io::Error::other(format!("a message has more than {MAX_LINE} bytes")));
             }
             if self.values > MAX_VALUES {
                 return Err(io::Error::other(format!("a message has more than {MAX_VALUES} values")));
@@ -104,5 +116,15 @@ mod tests {
             let error = read(line(value, MAX_VALUES + 1)).await.unwrap_err();
             assert!(error.contains("more than 500000 values"), "{error}");
         }
+    }
+    #[tokio::test]
+    async fn g12_a_message_is_as_long_as_its_pictures_and_no_longer() {
+        let read = async |length: usize| {
+            let line = format!("{}\n", "x".repeat(length)).repeat(2);
+            let mut all = Vec::new();
+            BoundedLines::new(line.as_bytes()).read_to_end(&mut all).await.map_err(|error| error.to_string())
+        };
+        assert_eq!(read(MAX_LINE).await, Ok(2 * (MAX_LINE + 1)));
+        assert!(read(MAX_LINE + 1).await.unwrap_err().contains("more than"));
     }
 }

@@ -14,7 +14,7 @@ use super::oauth::Bearer;
 /// How large the answer to a call may be without its pictures, in bytes of JSON.
 pub const MAX_REPLY: usize = 4 * 1024 * 1024;
 /// How large its pictures may be in all, in bytes of Base64: models get them scaled.
-const MAX_PICTURES: usize = 32 * 1024 * 1024;
+pub(super) const MAX_PICTURES: usize = 32 * 1024 * 1024;
 /// In the `_meta` of a result with an error: the call was not made, as a person has to approve it on the server's side. The value
 /// is the id of the approval there.
 pub const APPROVAL_PENDING: &str = "toolrack/approvalPending";
@@ -106,7 +106,19 @@ impl io::Write for Room {
 
 fn shown_beside(block: &ContentBlock) -> Content {
     let read = serde_json::to_value(block).and_then(serde_json::from_value);
-    read.unwrap_or_else(|_| Content::text("[something of a kind that is not known here]"))
+    let mut content = read.unwrap_or_else(|_| Content::text("[something of a kind that is not known here]"));
+    if let Content::Image { data, .. } | Content::Audio { data, .. } = &mut content
+        && let Some(base64) = behind_data_url(data)
+    {
+        *data = base64.to_owned();
+    }
+    content
+}
+
+/// Some servers write `data:image/png;base64,` before what should be Base64 alone.
+fn behind_data_url(data: &str) -> Option<&str> {
+    let (head, base64) = data.strip_prefix("data:")?.split_once(',')?;
+    head.ends_with(";base64").then_some(base64)
 }
 
 /// The error of the registry for one that the server answers with.
@@ -200,6 +212,22 @@ mod tests {
         let half = MAX_PICTURES / 2;
         let huge = result(json!({"content": [picture(half), picture(half), picture(1)]})).unwrap_err();
         assert!(huge.message().contains("pictures") && huge.message().contains("33554432"), "{huge}");
+    }
+
+    #[test]
+    fn g12_a_picture_that_is_written_as_a_url_is_one() {
+        let picture = |data: &str| {
+            result(json!({"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}))
+        };
+        for (data, read) in [
+            ("data:image/png;base64,AAAA", "AAAA"),
+            ("data:;base64,", ""),
+            ("data:image/png,AAAA", "data:image/png,AAAA"),
+            ("AAAA", "AAAA"),
+        ] {
+            let shown = picture(data).unwrap();
+            assert!(matches!(&shown.content[..], [Content::Image { data, .. }] if data == read), "{shown:?}");
+        }
     }
 
     #[test]

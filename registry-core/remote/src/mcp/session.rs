@@ -29,7 +29,7 @@ use toolrack_http::build_client;
 
 use super::{
     Connector, McpServerSettings,
-    bounded::BoundedLines,
+    bounded::{BoundedLines, MAX_LINE},
     call::Live,
     headers,
     listener::Listener,
@@ -196,7 +196,8 @@ impl Transport {
                     Unreached::Away(format!("`{}` cannot be started: {error}", shown(program)))
                 })?;
                 let output = BoundedLines::new(output);
-                open(AsyncRwTransport::new_client(output, input), lifecycle, Some(process)).await
+                let transport = AsyncRwTransport::new_client(output, input).with_max_line_length(MAX_LINE);
+                open(transport, lifecycle, Some(process)).await
             }
             Self::Http { http, config } => {
                 let transport = StreamableHttpClientTransport::with_client(

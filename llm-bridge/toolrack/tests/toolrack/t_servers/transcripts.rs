@@ -290,3 +290,49 @@ async fn b15_of_a_call_with_an_effect_in_which_the_program_is_killed_the_model_i
     assert!(result.contains("whether it took effect is not known"), "{result}");
     assert_eq!(calls.load(Ordering::SeqCst), 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b15_a_call_with_an_effect_that_one_server_makes_is_not_made_by_another() {
+    let test = "b15_a_call_with_an_effect_that_one_server_makes_is_not_made_by_another";
+    let Some(postgres) = postgres(test) else { return };
+    let (model, base) = Model::start().await;
+    let (post, calls) = post_office().await;
+    let racks = ["one", "two"].map(|server| {
+        let store = format!("url = \"{postgres}\"\nserver = \"{server}\"");
+        Rack::new(&store, &format!("[module_services]\npost = \"{post}\"\n"))
+            .with_variable("TOOLRACK_UPSTREAM", &base)
+    });
+    racks[0].done(&["user", "add", "ada", "--level", "admin"]);
+    let (_, key) = racks[0].key("ada", &[]);
+    let [mut one, two] = racks.each_ref().map(Rack::serve);
+    let sent = json!([{"role": "user", "content": "Send it."}]);
+    model.push_call("post_send");
+    // Whoever might ask again is answered with another call.
+    model.push_call("post_send");
+    let asked_at_two = async {
+        while calls.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let body = json!({"messages": sent});
+        two.post(&client(), "/v1/chat/completions", &key, &body).send().await.unwrap()
+    };
+    let refused = tokio::select! {
+        answer = answer(&one, &key, &sent) => panic!("{answer}"),
+        refused = asked_at_two => refused,
+    };
+    assert_eq!((refused.status().as_u16(), refused.headers()["x-should-retry"].to_str()), (409, Ok("false")));
+    let refusal = refused.text().await.unwrap();
+    assert!(refusal.contains("another server answers the same conversation"), "{refusal}");
+    assert_eq!((calls.load(Ordering::SeqCst), model.asked().len()), (1, 1));
+
+    // The client is gone with the first server: the second goes on where that was.
+    one.kill();
+    model.next.lock().unwrap().clear();
+    model.push(json!({"role": "assistant", "content": "I look whether it is there."}));
+    assert_eq!(answer(&two, &key, &sent).await, "I look whether it is there.");
+    let last = model.last();
+    assert_eq!(roles(&last), ["user", "assistant", "tool"]);
+    let result = last[2]["content"].as_str().unwrap();
+    assert!(result.contains("whether it took effect is not known"), "{result}");
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
