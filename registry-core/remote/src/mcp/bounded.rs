@@ -32,33 +32,56 @@ pub(super) fn threads() -> Handle {
     }
 }
 
-/// Lines of JSON, each of a bounded number of values, which are counted before they are made. One with more ends the connection. How long a
-/// line may be is bounded by the client library, at 16 MiB.
-pub(super) struct BoundedLines<R> {
-    lines: R,
-    values: usize,
+/// Counts the values of a JSON text before they are made.
+#[derive(Default)]
+pub(super) struct Values {
+    many: usize,
     is_in_text: bool,
     is_escaped: bool,
 }
 
+impl Values {
+    /// Counts on.
+    ///
+    /// # Errors
+    /// When there are more than there may be.
+    pub(super) fn count(&mut self, bytes: &[u8]) -> io::Result<()> {
+        bytes.iter().try_for_each(|byte| self.take(*byte))
+    }
+
+    fn take(&mut self, byte: u8) -> io::Result<()> {
+        match byte {
+            _ if self.is_escaped => self.is_escaped = false,
+            b'\\' => self.is_escaped = self.is_in_text,
+            b'"' => self.is_in_text = !self.is_in_text,
+            b',' | b'[' | b'{' if !self.is_in_text => self.many += 1,
+            _ => {}
+        }
+        match self.many > MAX_VALUES {
+            true => Err(io::Error::other(format!("a message has more than {MAX_VALUES} values"))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Lines of JSON, each of a bounded number of values. One with more ends the connection. How long a line may be is bounded by the client
+/// library, at 16 MiB.
+pub(super) struct BoundedLines<R> {
+    lines: R,
+    values: Values,
+}
+
 impl<R> BoundedLines<R> {
     pub(super) fn new(lines: R) -> Self {
-        Self { lines, values: 0, is_in_text: false, is_escaped: false }
+        Self { lines, values: Values::default() }
     }
 
     fn count(&mut self, bytes: &[u8]) -> io::Result<()> {
         for byte in bytes {
             match byte {
                 // No text has a line break that is not escaped, so one that was not closed is left behind.
-                b'\n' => (self.values, self.is_in_text, self.is_escaped) = (0, false, false),
-                _ if self.is_escaped => self.is_escaped = false,
-                b'\\' => self.is_escaped = self.is_in_text,
-                b'"' => self.is_in_text = !self.is_in_text,
-                b',' | b'[' | b'{' if !self.is_in_text => self.values += 1,
-                _ => {}
-            }
-            if self.values > MAX_VALUES {
-                return Err(io::Error::other(format!("a message has more than {MAX_VALUES} values")));
+                b'\n' => self.values = Values::default(),
+                byte => self.values.take(*byte)?,
             }
         }
         Ok(())

@@ -30,6 +30,7 @@ use toolrack_http::build_client;
 use super::{
     Connector, McpServerSettings,
     bounded::BoundedLines,
+    bounded_http::BoundedHttp,
     call::Live,
     headers,
     listener::Listener,
@@ -189,7 +190,8 @@ impl Transport {
                 open(AsyncRwTransport::new_client(output, input), lifecycle, Some(process)).await
             }
             Self::Http { http, config } => {
-                let transport = StreamableHttpClientTransport::with_client(http.clone(), config.clone());
+                let transport =
+                    StreamableHttpClientTransport::with_client(BoundedHttp(http.clone()), config.clone());
                 match open(transport, lifecycle, None).await {
                     Err(fault) => Err(with_auth_hint(fault, http, config).await),
                     opened => opened,
