@@ -36,7 +36,7 @@ pub(super) async fn run(
         .iter()
         .for_each(|reported| tracing::warn!("{reported}"));
     let endpoints = webhooks::endpoints(settings)?;
-    let signer = HeadSigner::open(settings, stores.log, Arc::clone(registry.audit()))?;
+    let signer = HeadSigner::open(settings, stores.log, Arc::clone(registry.audit())).await?;
     let mut server_settings = settings.server_settings(stores.store);
     server_settings.sign_in = settings.sign_in()?;
     server::check_address(&server_settings, settings.listen).await?;

@@ -6,7 +6,7 @@ mod key;
 mod sending;
 mod signer;
 
-use std::{ops::ControlFlow, path::PathBuf, process::ExitCode, str::FromStr};
+use std::{ops::ControlFlow, process::ExitCode, str::FromStr};
 
 use clap::{
     Subcommand,
@@ -25,6 +25,7 @@ use registry_core::{
 };
 use serde_json::Value;
 use strum::VariantNames;
+use toolrack_stores::HeadStore;
 
 use super::{
     Settings,
@@ -62,7 +63,11 @@ impl Arguments {
     pub(super) fn expects_records(&self, settings: &Settings) -> Result<bool, String> {
         match &self.command {
             Some(Command::Verify(verify)) => {
-                Ok(files(&verify.heads, settings)?.iter().any(|file| file.exists()))
+                let is_there = |place: &Place| match place {
+                    Place::File(file) => file.exists(),
+                    other => matches!(other, Place::Store(_)),
+                };
+                Ok(places(&verify.heads, settings)?.iter().any(is_there))
             }
             _ => Ok(false),
         }
@@ -83,12 +88,16 @@ enum Command {
 struct Verify {
     #[command(flatten)]
     tenant: Tenant,
-    /// A file of signed heads, such as one that another machine has collected [default: the files of `audit.heads`]
-    #[arg(long, value_name = "FILE")]
-    heads: Vec<PathBuf>,
+    /// A file of signed heads, such as one that another machine has collected, or a database of them [default: those of `audit.heads`]
+    #[arg(long, value_name = "FILE", value_parser = place)]
+    heads: Vec<Place>,
     /// The public key of another server, from `toolrack audit key`
     #[arg(long, value_name = "KEY", value_parser = public_key)]
     public_key: Vec<PublicKey>,
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    Ok(HeadStore::parse(text).map_or_else(|| Place::File(text.into()), Place::Store))
 }
 
 fn public_key(text: &str) -> Result<PublicKey, String> {
@@ -279,8 +288,8 @@ async fn verify(
     let keys: Vec<PublicKey> = own.into_iter().chain(arguments.public_key).collect();
     let mut whole = true;
     let mut heads = Vec::new();
-    for file in files(&arguments.heads, settings)? {
-        match head::read_file(&file, &keys) {
+    for place in places(&arguments.heads, settings)? {
+        match head::read(&place, &keys).await {
             Ok(read) => heads.extend(read),
             Err(fault) => {
                 whole = false;
@@ -307,17 +316,12 @@ async fn verify(
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The files that signed heads are read from.
-fn files(named: &[PathBuf], settings: &Settings) -> Result<Vec<PathBuf>, String> {
-    if !named.is_empty() {
-        return Ok(named.to_vec());
+/// The places that signed heads are read from.
+fn places(named: &[Place], settings: &Settings) -> Result<Vec<Place>, String> {
+    match named {
+        [] => settings.audit.places(&settings.data_dir),
+        named => Ok(named.to_vec()),
     }
-    let places = settings.audit.places(&settings.data_dir)?;
-    let file = |place| match place {
-        Place::File(file) => Some(file),
-        _ => None,
-    };
-    Ok(places.into_iter().filter_map(file).collect())
 }
 
 /// Whether a chain is whole, and what to say of it.
