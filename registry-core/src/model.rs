@@ -11,6 +11,7 @@ use crate::{
     future::BoxFuture,
     result::ToolError,
     schema::{ArgumentChecker, of_arguments},
+    trace::Trace,
 };
 
 /// How long an answer may be, in tokens, where nothing is said.
@@ -78,21 +79,25 @@ impl Model {
 }
 
 impl Model {
-    /// The same model, whose tokens are counted to that call.
-    pub(crate) fn counted(&self, call: Arc<RunningCall>) -> Self {
-        Self::new(Counted { model: Arc::clone(&self.0), call })
+    /// The same model, whose tokens are counted to that call, and which is asked in its trace.
+    pub(crate) fn counted(&self, call: Arc<RunningCall>, trace: Option<Trace>) -> Self {
+        Self::new(Counted { model: Arc::clone(&self.0), call, trace })
     }
 }
 
 struct Counted {
     model: Arc<dyn LanguageModel>,
     call: Arc<RunningCall>,
+    trace: Option<Trace>,
 }
 
 impl LanguageModel for Counted {
     fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
         Box::pin(async {
-            let answer = self.model.answer(question).await?;
+            let answer = match &self.trace {
+                Some(trace) => self.model.answer_within(question, trace.clone()).await?,
+                None => self.model.answer(question).await?,
+            };
             self.call.count_model(ModelUsage {
                 answers: 1,
                 input_tokens: answer.input_tokens,
@@ -208,6 +213,15 @@ pub trait LanguageModel: Send + Sync + 'static {
     /// Fails when the model cannot be asked or breaks off, and as [`InvalidArguments`](crate::ErrorKind::InvalidArguments) when it refuses
     /// the question, which then is mostly too long for it.
     fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>>;
+
+    /// The same as part of a trace. By default it leaves no span.
+    fn answer_within(
+        &self,
+        question: ModelQuestion,
+        _within: Trace,
+    ) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
+        self.answer(question)
+    }
 
     /// The name of the model that answers, for what is kept of its answers.
     ///

@@ -22,6 +22,8 @@ pub struct TraceParent {
 impl TraceParent {
     /// The header, and the member of `_meta` in MCP.
     pub const HEADER: &str = "traceparent";
+    /// The header beside it, with what others have put into the trace.
+    pub const STATE: &str = "tracestate";
 
     /// The beginning of a trace. There is no span of this name: it stands for whoever has asked.
     pub fn begin(is_sampled: bool) -> Self {
@@ -74,6 +76,9 @@ impl FromStr for TraceParent {
     }
 }
 
+/// A longer `tracestate` is not passed on, in bytes; the standard asks for that much.
+const MAX_STATE: usize = 512;
+
 /// Takes spans that have ended. It waits for nothing.
 pub trait TraceSink: Send + Sync {
     /// Takes a span. It may drop it.
@@ -120,6 +125,8 @@ pub struct SpanData {
 #[debug("Trace({place})")]
 pub struct Trace {
     place: TraceParent,
+    /// What others have put into the trace, by the header `tracestate`. It is passed on as it is.
+    state: Option<Arc<str>>,
     /// `None` where nobody keeps spans, and the place is only passed on.
     sink: Option<Arc<dyn TraceSink>>,
 }
@@ -127,13 +134,29 @@ pub struct Trace {
 impl Trace {
     /// Spans within this place go to the sink, where there is one and the trace is sampled.
     pub fn new(place: TraceParent, sink: Option<Arc<dyn TraceSink>>) -> Self {
-        Self { place, sink: sink.filter(|_| place.is_sampled) }
+        Self { place, state: None, sink: sink.filter(|_| place.is_sampled) }
     }
 
     /// The same elsewhere: with what keeps spans here, where somebody does.
     #[must_use]
     pub fn at(&self, place: TraceParent) -> Self {
         Self::new(place, self.sink.clone())
+    }
+
+    /// With the `tracestate` that came with the place; one that no header can have, or that is too long, is left out.
+    #[must_use]
+    pub fn with_state(self, state: Option<&str>) -> Self {
+        let is_sound = |state: &&str| {
+            let is_visible = state.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+            !state.is_empty() && state.len() <= MAX_STATE && is_visible
+        };
+        Self { state: state.map(str::trim).filter(is_sound).map(Into::into), ..self }
+    }
+
+    /// What other servers are told: headers by their names, which are the members of `_meta` in MCP too.
+    pub fn headers(&self) -> impl Iterator<Item = (&'static str, String)> + use<> {
+        let state = self.state.as_ref().map(|state| (TraceParent::STATE, state.to_string()));
+        [(TraceParent::HEADER, self.place.to_string())].into_iter().chain(state)
     }
 
     /// The place that other servers are told.
@@ -160,7 +183,7 @@ impl Trace {
             attributes: Vec::new(),
             error: None,
         };
-        Some(Span { data: Some(data), sink })
+        Some(Span { data: Some(data), state: self.state.clone(), sink })
     }
 }
 
@@ -170,6 +193,7 @@ impl Trace {
 pub struct Span {
     /// Taken at the end.
     data: Option<SpanData>,
+    state: Option<Arc<str>>,
     #[debug(skip)]
     sink: Arc<dyn TraceSink>,
 }
@@ -178,7 +202,7 @@ impl Span {
     /// The trace within this span; `None` once it has ended.
     pub fn within(&self) -> Option<Trace> {
         let place = self.data.as_ref()?.place;
-        Some(Trace { place, sink: Some(Arc::clone(&self.sink)) })
+        Some(Trace { place, state: self.state.clone(), sink: Some(Arc::clone(&self.sink)) })
     }
 
     /// Sets an attribute.
@@ -228,6 +252,12 @@ mod tests {
             "00-+bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7-01",
         ] {
             assert_eq!(bad.parse::<TraceParent>(), Err(InvalidTraceParent), "{bad}");
+        }
+        let headers =
+            |state: &str| Trace::new(read, None).with_state(Some(state)).headers().collect::<Vec<_>>();
+        assert_eq!(headers(" a=1,b=2 ")[1], ("tracestate", "a=1,b=2".to_owned()));
+        for wrong in ["", "a=1\nb: 2", "ä=1", &"a".repeat(MAX_STATE + 1)] {
+            assert_eq!(headers(wrong), [("traceparent", text.to_owned())], "{wrong}");
         }
         assert_ne!(TraceParent::begin(true).trace_id, TraceParent::begin(true).trace_id);
     }

@@ -47,7 +47,7 @@ pub(super) async fn run(
         .for_each(|reported| tracing::warn!("{reported}"));
     let endpoints = webhooks::endpoints(settings)?;
     let reading = server::AuditReading::new(stores.log.clone(), Verifier::new(stores.log.clone(), settings)?);
-    let signer = HeadSigner::open(settings, stores.log, Arc::clone(registry.audit()))?;
+    let signer = HeadSigner::open(settings, stores.log, Arc::clone(registry.audit())).await?;
     let mut server_settings = settings.server_settings(stores.store);
     server_settings.sign_in = settings.sign_in()?;
     server_settings.audit = Some(reading);

@@ -172,7 +172,8 @@ impl<'r> Call<'r> {
         let context = match place_of(&self.request.meta.0.0) {
             Some(place) => {
                 let trace = context.trace().map_or_else(|| Trace::new(place, None), |trace| trace.at(place));
-                context.with_trace(trace)
+                let state = self.request.meta.0.0.get(TraceParent::STATE).and_then(Value::as_str);
+                context.with_trace(trace.with_state(state))
             }
             None => context,
         };

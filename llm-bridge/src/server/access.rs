@@ -144,12 +144,13 @@ pub(super) async fn check_key(
     next: Next,
 ) -> Result<Response, ApiError> {
     let key = request.extensions().get::<SentKey>().cloned().unwrap_or_default();
-    let identity = identities.of(&key, request.headers()).await.map_err(|error| {
+    let mut identity = identities.of(&key, request.headers()).await.map_err(|error| {
         let challenge = challenge(&identities, request.uri().path(), &error);
         ApiError::from(error).challenge(challenge)
     })?;
     if let Some(requests) = request.extensions().get::<Arc<Requests>>() {
         identities.shares.enter(&identity, requests)?;
+        identity = identity.on(requests);
     }
     request.extensions_mut().insert(identity);
     Ok(next.run(request).await)

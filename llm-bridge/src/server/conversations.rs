@@ -85,7 +85,8 @@ pub(super) async fn begin(
         let conversations = conversations.ok_or_else(|| not_continued(id, ConversationError::Disabled))?;
         let texts =
             conversations.chain(&tenant, &user, id).await.map_err(|error| not_continued(id, error))?;
-        let size = texts.iter().map(|text| text.len()).sum();
+        let size: usize = texts.iter().map(|text| text.len()).sum();
+        identity.hold(2 * size)?;
         let read = move || texts.iter().map(|text| read_addition(text)).collect::<Result<Vec<_>, _>>();
         let mut earlier = decode(size, read).await?.map_err(|error| not_read(&error))?;
         let conversation = &mut request.conversation;
@@ -136,6 +137,7 @@ pub(super) async fn with_items(
         let stored = conversations.response(tenant, user, &response).await.map_err(failed)?;
         read += stored.size();
         conversations.check_read(at + 1, read).map_err(failed)?;
+        identity.hold(stored.messages.len() + stored.given.len())?;
         let size = stored.messages.len() + stored.given.len();
         let find = move || items_of(&stored, |item| wanted.take(id_of(item)?)).map(|found| (found, wanted));
         let (found, missing) = decode(size, find).await?.map_err(|error| not_read(&error))?;

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use derive_more::From;
 use jiff::Timestamp;
 use moka::sync::Cache;
@@ -19,7 +19,7 @@ use serde_json::json;
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
 
-use super::{Access, ServerSettings, api_error::ApiError, key::SentKey, seats::Shares};
+use super::{Access, ServerSettings, api_error::ApiError, handover::Requests, key::SentKey, seats::Shares};
 use crate::{
     personas::{PersonaError, change_user, under_all_personas, under_persona},
     recorded::{Change, recorded},
@@ -29,6 +29,10 @@ use crate::{
 /// The header that names the persona of a request.
 pub(super) const PERSONA_HEADER: &str = "x-toolrack-persona";
 
+/// What is read for a request is counted if it is more, in bytes.
+const SMALL: usize = 256 << 10;
+/// How many users a tenant may have for another to be added by signing in: who they are the provider says, and there it may be easy.
+const MAX_USERS: usize = 100_000;
 /// How long keys are cached: a revoked key and a changed level take effect after it.
 const BELIEVED: Duration = Duration::from_millis(500);
 /// How many keys are cached.
@@ -49,9 +53,29 @@ pub(super) struct Identity {
     identities: Arc<Identities>,
     /// The request's credential; `None` for the configured user.
     used: Option<Used>,
+    /// The requests of the connection, which have the user's share.
+    requests: Option<Arc<Requests>>,
 }
 
 impl Identity {
+    /// On a connection with these requests.
+    pub(super) fn on(self, requests: &Arc<Requests>) -> Self {
+        Self { requests: Some(Arc::clone(requests)), ..self }
+    }
+
+    /// Counts what is read from the store for a request like its body: it is in memory until the request is answered.
+    ///
+    /// # Errors
+    /// 503 where the user, or all together, have as much under way as may be.
+    pub(super) fn hold(&self, bytes: usize) -> Result<(), ApiError> {
+        if bytes <= SMALL || self.requests.as_ref().is_none_or(|requests| requests.may_receive(bytes)) {
+            return Ok(());
+        }
+        let message = "as much as may be is being read of your conversations, or of everybody's; try again";
+        let busy = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "server_busy", message);
+        Err(busy.retry_after(1))
+    }
+
     /// The context of the request's calls.
     pub(super) fn context(&self) -> ToolContext {
         let context = self.registry.context(self.caller.clone());
@@ -339,6 +363,7 @@ impl Identities {
             keyless: !self.settings.access.requires_key(),
             identities: Arc::clone(self),
             used: None,
+            requests: None,
         })
     }
 
@@ -357,7 +382,16 @@ impl Identities {
     async fn opened_by(self: &Arc<Self>, used: Used) -> Result<Identity, IdentityError> {
         let Opened { stored, caller, delegate } = self.opened(&used).await?;
         let (registry, identities) = (stored.registry().clone(), Arc::clone(self));
-        Ok(Identity { registry, stored, caller, delegate, keyless: false, identities, used: Some(used) })
+        Ok(Identity {
+            registry,
+            stored,
+            caller,
+            delegate,
+            keyless: false,
+            identities,
+            used: Some(used),
+            requests: None,
+        })
     }
 
     async fn opened(&self, used: &Used) -> Result<Opened, IdentityError> {
@@ -406,6 +440,10 @@ impl Identities {
         let mut user = match known {
             None => {
                 self.may_be_added(person)?;
+                if store.users(tenant).await?.len() >= MAX_USERS {
+                    let why = format!("there are {MAX_USERS} users already; an operator has to remove some");
+                    return Err(TokenError::NotAllowed(why).into());
+                }
                 let (level, personas) = (person.level, person.personas.clone());
                 let user = User { id: id.clone(), level, personas, created_at: SystemClock.now() };
                 self.recorded(person, "sign-in user add", store.put_user(tenant, user.clone())).await?;

@@ -11,11 +11,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
 
 use super::{Person, SignIn, TokenError, settings::endpoint, token};
 
 /// Sessions of a user; the oldest give way.
 pub(crate) const MAX_SESSIONS: usize = 20;
+/// How many sign-ins end at once: each has the provider asked, and anybody may send what looks like one.
+const AT_ONCE: usize = 16;
+static ENDING: Semaphore = Semaphore::const_new(AT_ONCE);
 /// The longest path to come back to, in bytes.
 const MAX_PATH: usize = 2000;
 /// Where the provider sends people back to.
@@ -149,6 +153,8 @@ impl SignIn {
             return Err(SignInError::Refused(cut(error, 100)));
         }
         let code = callback.code.ok_or(SignInError::Foreign)?;
+        let stopped = |_| SignInError::Provider("the server is being stopped".to_owned());
+        let _place = ENDING.acquire().await.map_err(stopped)?;
         let known = self.provider.known().await.map_err(SignInError::Provider)?;
         let metadata = &known.metadata;
         let tokens = self.tokens(&code, begun, metadata).await.map_err(SignInError::Provider)?;

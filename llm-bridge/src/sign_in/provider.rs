@@ -150,6 +150,8 @@ impl Provider {
         let known = self.known.read().clone();
         match known {
             Some(known) if known.since.elapsed() < FRESH => Ok(known),
+            // One request finds out; no other waits while the provider takes its time.
+            Some(known) if known.since.elapsed() < STALE && self.asked.try_lock().is_err() => Ok(known),
             known => self.asked_after(known.as_ref()).await,
         }
     }

@@ -28,7 +28,7 @@ pub(crate) const TRACE_HEADER: &str = "x-toolrack-trace";
 
 tokio::task_local! {
     /// The span of the request to a model server that is being made.
-    static ASKING: TraceParent;
+    static ASKING: Trace;
 }
 
 /// Longer texts in spans are cut, in bytes, before they wait anywhere.
@@ -140,10 +140,13 @@ impl Traces {
 /// on also where none are kept.
 pub(crate) fn of_request(traces: Option<&Traces>, headers: &HeaderMap) -> Option<Trace> {
     let from = headers.get(TraceParent::HEADER).and_then(|value| value.to_str().ok()?.parse().ok());
-    match traces {
-        Some(traces) => traces.begin(from),
-        None => Some(Trace::new(from?, None)),
-    }
+    let trace = match traces {
+        Some(traces) => traces.begin(from)?,
+        None => Trace::new(from?, None),
+    };
+    // It belongs to the place that came with it.
+    let state = from.and_then(|_| headers.get(TraceParent::STATE)?.to_str().ok());
+    Some(trace.with_state(state))
 }
 
 /// The id of a trace whose spans are kept, for the answer to its request.
@@ -155,12 +158,12 @@ pub(crate) fn id_of(trace: Option<&Trace>) -> Option<HeaderValue> {
 /// Asks a model server as part of a span.
 pub(crate) async fn asking<T>(within: Option<Trace>, asked: impl Future<Output = T>) -> T {
     match within {
-        Some(trace) => ASKING.scope(trace.place(), asked).await,
+        Some(trace) => ASKING.scope(trace, asked).await,
         None => asked.await,
     }
 }
 
-/// The header of a request to a model server.
-pub(crate) fn header() -> Option<(&'static str, String)> {
-    ASKING.try_with(|place| (TraceParent::HEADER, place.to_string())).ok()
+/// The headers of a request to a model server.
+pub(crate) fn headers() -> impl Iterator<Item = (&'static str, String)> {
+    ASKING.try_with(Trace::headers).into_iter().flatten()
 }

@@ -37,7 +37,7 @@ mod runner;
 mod shorten;
 mod show;
 mod style;
-mod traced;
+pub(crate) mod traced;
 mod transcript;
 
 use std::{sync::Arc, time::Duration};

@@ -1,6 +1,9 @@
 //! The spans of a turn and of its requests to the model.
 
-use registry_core::trace::{Span, SpanKind, Trace};
+use registry_core::{
+    model::ModelAnswer,
+    trace::{Span, SpanKind, Trace},
+};
 use serde_json::json;
 use toolrack_apis::{FinishReason, Request, Usage};
 
@@ -35,7 +38,7 @@ pub(super) fn turn_ended(span: &mut Span, end: &End, usage: &Usage) {
 }
 
 /// Begins the span of a request to the model.
-pub(super) fn chat(trace: Option<&Trace>, route: &Route) -> Option<Span> {
+pub(crate) fn chat(trace: Option<&Trace>, route: &Route) -> Option<Span> {
     let model = route.full_name();
     let mut span = trace?.span(SpanKind::Client, format!("chat {model}"))?;
     span.set("gen_ai.operation.name", "chat");
@@ -55,8 +58,28 @@ pub(super) fn chat_ended(span: &mut Span, reader: &Reader, error: Option<&Upstre
     if let Some(error) = error {
         span.fail(kind_of(error), error.to_string());
     }
-    if span.within().is_some_and(|trace| trace.has_content()) && !reader.text.is_empty() {
-        let part = json!({"type": "text", "content": reader.text});
+    set_text(span, &reader.text);
+}
+
+/// Says how a tool's question to the model has ended.
+pub(crate) fn question_ended(span: &mut Span, answer: &Result<ModelAnswer, UpstreamError>) {
+    match answer {
+        Ok(answer) => {
+            set_usage(
+                span,
+                &Usage { input: answer.input_tokens, output: answer.output_tokens, ..Usage::default() },
+            );
+            set_reason(span, if answer.truncated { &FinishReason::Length } else { &FinishReason::Stop });
+            set_text(span, &answer.text);
+        }
+        Err(error) => span.fail(kind_of(error), error.to_string()),
+    }
+}
+
+/// What the model has said, where that is to be in spans.
+fn set_text(span: &mut Span, text: &str) {
+    if span.within().is_some_and(|trace| trace.has_content()) && !text.is_empty() {
+        let part = json!({"type": "text", "content": text});
         span.set("gen_ai.output.messages", json!([{"role": "assistant", "parts": [part]}]).to_string());
     }
 }

@@ -212,10 +212,8 @@ impl HttpUpstream {
         request: reqwest::RequestBuilder,
     ) -> reqwest::RequestBuilder {
         let request = request.header(VIA, header_of(&self.id));
-        let request = match crate::traces::header() {
-            Some((name, value)) => request.header(name, value),
-            None => request,
-        };
+        let request =
+            crate::traces::headers().fold(request, |request, (name, value)| request.header(name, value));
         match &self.settings.api_key {
             Some(key) => {
                 let (name, value) = wire.authorization(key);

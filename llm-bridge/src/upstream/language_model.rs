@@ -6,11 +6,13 @@ use moka::future::Cache;
 use registry_core::{
     BoxFuture, ToolError,
     model::{LanguageModel, ModelAnswer, ModelQuestion},
+    trace::{Span, Trace},
 };
 use toolrack_apis::{FinishReason, Message, Piece, Request, Role, Sampling};
 use toolrack_dialects::{Offered, ScanOptions, parse};
 
 use super::{Route, Upstream, UpstreamError};
+use crate::{traces, turn::traced};
 
 /// Characters of a token, where the server does not count.
 const CHARACTERS: usize = 4;
@@ -60,10 +62,20 @@ impl UpstreamModel {
         }
     }
 
-    async fn ask(&self, question: &ModelQuestion) -> Result<ModelAnswer, UpstreamError> {
+    async fn ask(
+        &self,
+        question: &ModelQuestion,
+        trace: Option<&Trace>,
+    ) -> Result<ModelAnswer, UpstreamError> {
         let mut route = self.upstream.route(Some(&self.model().await?)).await?;
         loop {
-            match Self::ask_at(&route, question).await {
+            let mut span = traced::chat(trace, &route);
+            let within = span.as_ref().and_then(Span::within).or_else(|| trace.cloned());
+            let answer = traces::asking(within, Self::ask_at(&route, question)).await;
+            if let Some(span) = &mut span {
+                traced::question_ended(span, &answer);
+            }
+            match answer {
                 Err(error) if route.fall_back(&error) => {}
                 answer => return answer,
             }
@@ -107,7 +119,18 @@ impl LanguageModel for UpstreamModel {
     fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
         Box::pin(async move {
             self.not_the_demo()?;
-            self.ask(&question).await.map_err(fault)
+            self.ask(&question, None).await.map_err(fault)
+        })
+    }
+
+    fn answer_within(
+        &self,
+        question: ModelQuestion,
+        within: Trace,
+    ) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
+        Box::pin(async move {
+            self.not_the_demo()?;
+            self.ask(&question, Some(&within)).await.map_err(fault)
         })
     }
 

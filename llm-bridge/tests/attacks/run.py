@@ -60,6 +60,8 @@ args = %s
 [mcp_servers.hoard2]
 command = "%s"
 args = %s
+[mcp_servers.hoardweb]
+url = "%s/mcp"
 [models."prompted"]
 tool_style = "prompt"
 [[tools]]
@@ -149,6 +151,38 @@ class Module(Quiet):
             return
         time.sleep(3)
         self.reply({"tool_name": "slow", "success": True, "result": "slept"})
+
+
+class HoardWeb(Quiet):
+    """The same at an address, as JSON and as events."""
+
+    def do_GET(self):
+        self.send_error(405)
+
+    def do_POST(self):
+        request = self.body()
+        result, name = {}, request.get("params", {}).get("name")
+        if request["method"] == "initialize":
+            result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "hoard", "version": "1"}}
+        elif request["method"] == "tools/list":
+            result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("pile", "events")]}
+        elif request["method"] != "tools/call":
+            result = None
+        answer = {"result": result} if result is not None else {"error": {"code": -32601, "message": "unknown"}}
+        text = json.dumps({"jsonrpc": "2.0", "id": request.get("id"), **answer})
+        if request["method"] == "tools/call":
+            values = '{"content": [], "structuredContent": {"a": [' + "{}," * 5_000_000 + '{}]}}'
+            text = '{"jsonrpc": "2.0", "id": %s, "result": %s}' % (json.dumps(request["id"]), values)
+        data = (f"data: {text}\n\n" if name == "events" else text).encode()
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream" if name == "events" else "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        try:
+            self.wfile.write(data)
+        except OSError:
+            pass
 
 
 class Model(Quiet):
@@ -586,11 +620,35 @@ def _(server):
         expect('"success":false' in answer[1], answer[1][:300])
 
 
+@row("A23", "the same of an MCP server at an address", memory=200 * MIB, health=1)
+def _(server):
+    for name in ("pile", "events"):
+        for answer in at_once(3, lambda _: server.execute(f"hoardweb.{name}", user="root")):
+            refused(answer, 200)
+            expect('"success":false' in answer[1] and "unknown tool" not in answer[1], answer[1][:300])
+
+
 @row("A24", "first calls of tools with large patterns", health=1)
 def _(server):
     for answer in at_once(3, lambda number: server.execute(f"hoard{number}.sieve", user="root", p1="x")):
         refused(answer, 422)
         expect("does not match" in answer[1], answer[1][:300])
+
+
+@row("A25", "a large chat, read by many at once", memory=600 * MIB, disk=200 * MIB)
+def _(server):
+    status, text = server.request("POST", "/api/chats", {})
+    expect(status == 201, f"{status} {text}")
+    chat = f"/api/chats/{json.loads(text)['id']}"
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * (20 * MIB)}}
+    for _ in range(2):
+        refused(server.request("POST", f"{chat}/turn", {"content": [picture]}), 202)
+        refused(server.request("POST", f"{chat}/stop", {}), 200)
+    answers = at_once(CONNECTIONS // 4, lambda _: server.request("GET", chat))
+    statuses = [answer[0] if isinstance(answer, tuple) else answer for answer in answers]
+    expect({200} < set(statuses) <= {200, 429, 503}, f"{statuses}")
+    refused(server.request("GET", chat), 200)
+    refused(server.request("DELETE", chat), 204)
 
 
 def users(settings):
@@ -612,11 +670,11 @@ def main():
     unknown = [id for id in wanted if id not in ROWS]
     if unknown:
         sys.exit(f"there is no row {', '.join(unknown)}; there are {', '.join(ROWS)}")
-    (_, upstream), (module_server, module) = serve(Model), serve(Module)
+    (_, upstream), (module_server, module), (_, web) = serve(Model), serve(Module), serve(HoardWeb)
     with tempfile.TemporaryDirectory(prefix="toolrack-attacks-") as folder:
         settings = Path(folder) / "toolrack.toml"
         settings.write_text(f'upstream = "{upstream}/v1"\nmodel = "m"\ndata_dir = "{folder}/data"\n'
-                            + CONFIGURATION % (CONNECTIONS, module, *[sys.executable, json.dumps(["-c", HOARD])] * 3, "long text " * 5000))
+                            + CONFIGURATION % (CONNECTIONS, module, *[sys.executable, json.dumps(["-c", HOARD])] * 3, web, "long text " * 5000))
         keys = users(settings)
         command = [environment.TOOLRACK, "serve", "--listen", "127.0.0.1:0", "--config", settings]
         with environment.running_process(command, r"(http://127\.0\.0\.1:\d+)/ ") as (address, process):

@@ -6,11 +6,14 @@ use std::{
 };
 
 use axum::{Json, Router, http::StatusCode, routing::post};
-use llm_bridge::traces::{TraceSettings, Traces};
-use registry_core::{ToolError, ToolPolicy};
+use llm_bridge::{
+    traces::{TraceSettings, Traces},
+    upstream::{Upstream, UpstreamModel},
+};
+use registry_core::{Registry, ToolError, ToolPolicy, ToolResult, model::Model};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Rack, Setup, until, user, within};
+use crate::support::{Answer, Rack, Scripted, Setup, until, user, within};
 
 const CLIENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -98,11 +101,29 @@ async fn ask(rack: &Rack, traceparent: Option<&str>) -> Option<String> {
 
 /// The `traceparent` of the requests to the model server.
 fn told(rack: &Rack) -> Vec<Option<String>> {
+    told_in("traceparent", rack)
+}
+
+fn told_in(wanted: &str, rack: &Rack) -> Vec<Option<String>> {
     let header = |head: &str| {
         let mut lines = head.lines().filter_map(|line| line.split_once(": "));
-        lines.find(|(name, _)| name.eq_ignore_ascii_case("traceparent")).map(|(_, value)| value.to_owned())
+        lines.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.to_owned())
     };
     rack.upstream.asked().iter().map(|asked| header(&asked.head)).collect()
+}
+
+/// Waits for a span of this name and gives it.
+async fn span(collector: &Collector, traces: &Traces, name: &str) -> Value {
+    within(async {
+        loop {
+            traces.flush().await;
+            match collector.named(name).pop() {
+                Some(span) => return span,
+                None => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -209,4 +230,117 @@ async fn b21_a_collector_that_is_away_holds_up_nobody() {
         let fault = Traces::start(settings(wrong)).unwrap_err();
         assert!(fault.contains("traces.endpoint"), "{fault}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b21_a_call_over_http_and_mcp_is_in_the_trace_of_its_client() {
+    let collector = Collector::default();
+    let traces = Traces::start(settings(&collector.start(0).await)).unwrap();
+    let rack = rack(&traces).await;
+    let call = json!({"tool_name": "add", "arguments": {"a": 1, "b": 41_000}});
+    let request = rack.client.post(rack.url("/execute")).json(&call).header("traceparent", CLIENT);
+    assert_eq!(within(request.send()).await.unwrap().status(), StatusCode::OK);
+    let of_call = span(&collector, &traces, "execute_tool add").await;
+    assert_eq!(of_call["traceId"], "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_eq!(of_call["parentSpanId"], "00f067aa0ba902b7");
+    assert!(!of_call.to_string().contains("4100"), "{of_call}");
+
+    // In MCP the `_meta` of the call goes before the header.
+    let mcp = async |tool: &str, meta: Value| {
+        let mut all = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        all.as_object_mut().unwrap().extend(meta.as_object().unwrap().clone());
+        let params = json!({"name": tool, "arguments": {}, "_meta": all});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let request = rack.client.post(rack.url("/mcp")).json(&body).header("traceparent", CLIENT);
+        let request = request
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", tool);
+        within(within(request.send()).await.unwrap().text()).await.unwrap()
+    };
+    let inner = "00-11111111111111111111111111111111-2222222222222222-01";
+    assert!(mcp("breaks", json!({"traceparent": inner})).await.contains("broken"));
+    let of_call = span(&collector, &traces, "execute_tool breaks").await;
+    assert_eq!(of_call["traceId"], "11111111111111111111111111111111");
+    assert_eq!(of_call["parentSpanId"], "2222222222222222");
+    mcp("no_such_tool", json!({})).await;
+    let of_call = span(&collector, &traces, "execute_tool unknown").await;
+    assert_eq!(of_call["parentSpanId"], "00f067aa0ba902b7");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b21_what_others_have_put_into_a_trace_is_passed_on() {
+    let collector = Collector::default();
+    let traces = Traces::start(settings(&collector.start(0).await)).unwrap();
+    for (traces, parent, state, passed) in [
+        (Some(&traces), Some(CLIENT), "vendor=1,other=x", Some("vendor=1,other=x")),
+        (None, Some(CLIENT), "vendor=1", Some("vendor=1")),
+        // It says something of a place in a trace, and there is none.
+        (Some(&traces), None, "vendor=1", None),
+        (Some(&traces), Some(CLIENT), &*"a=1,".repeat(200), None),
+    ] {
+        let setup = Setup::new().with(|setup| setup.traces = traces.cloned());
+        let rack = setup.start([Answer::text("Hello.").into()]).await;
+        let body = json!({"model": "m", "messages": [user("Hi.")]});
+        let request = rack.client.post(rack.url("/v1/chat/completions")).json(&body);
+        let request = request.header("tracestate", state);
+        let request = parent.into_iter().fold(request, |request, value| request.header("traceparent", value));
+        within(request.send()).await.unwrap();
+        assert_eq!(told_in("tracestate", &rack), [passed.map(str::to_owned)], "{parent:?} {state}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b21_a_turn_of_a_kept_chat_is_traced() {
+    let collector = Collector::default();
+    let traces = Traces::start(settings(&collector.start(0).await)).unwrap();
+    let rack = rack(&traces).await;
+    let post = async |path: &str, body: Value| -> Value {
+        let request = rack.client.post(rack.url(path)).json(&body).header("traceparent", CLIENT);
+        within(within(request.send()).await.unwrap().json()).await.unwrap()
+    };
+    let chat = post("/api/chats", json!({})).await["id"].as_str().unwrap().to_owned();
+    post(&format!("/api/chats/{chat}/turn"), json!({"content": "What is 1 + 41000?", "model": "m"})).await;
+    let turn = span(&collector, &traces, "invoke_agent toolrack").await;
+    assert_eq!(turn["parentSpanId"], "00f067aa0ba902b7");
+    assert_eq!(attribute(&turn, "gen_ai.conversation.id"), chat.as_str());
+    assert_eq!(span(&collector, &traces, "execute_tool add").await["parentSpanId"], turn["spanId"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b21_a_question_of_a_tool_to_the_model_has_a_span() {
+    let collector = Collector::default();
+    let traces = Traces::start(settings(&collector.start(0).await)).unwrap();
+    let answers = [Answer::text("It is short.").usage(11, 3).into(), Answer::text("Never asked.").into()];
+    let upstream = Scripted::start(answers).await;
+    let model = Upstream::http(&upstream.base(), None, Duration::from_secs(20)).unwrap();
+    let asked = Model::new(UpstreamModel::new(model.clone(), Some("m".to_owned())));
+    let setup = Setup::bare().with(|setup| {
+        setup.traces = Some(traces.clone());
+        setup.registry = Registry::builder().without_compiled().resource(asked).build().unwrap();
+    });
+    let setup = setup.plain_tool("shorten", ToolPolicy::new(), |context| async move {
+        Ok(ToolResult::new(context.model()?.ask("Shorten the secret 4711.").await?))
+    });
+    let rack = setup.start_with(upstream, model).await;
+    let call = json!({"tool_name": "shorten", "arguments": {}});
+    let request = rack.client.post(rack.url("/execute")).json(&call).header("traceparent", CLIENT);
+    let reply: Value = within(within(request.send()).await.unwrap().json()).await.unwrap();
+    assert_eq!(reply["result"], "It is short.");
+    let tool = span(&collector, &traces, "execute_tool shorten").await;
+    let chat = span(&collector, &traces, "chat m").await;
+    assert_eq!((&chat["parentSpanId"], &chat["kind"]), (&tool["spanId"], &json!(3)));
+    assert_eq!(attribute(&chat, "gen_ai.usage.input_tokens"), "11");
+    assert_eq!(
+        attribute(&chat, "gen_ai.response.finish_reasons"),
+        json!({"values": [{"stringValue": "stop"}]})
+    );
+    assert!(!chat.to_string().contains("4711") && !chat.to_string().contains("short."), "{chat}");
+    let place = format!("00-4bf92f3577b34da6a3ce929d0e0e4736-{}-01", chat["spanId"].as_str().unwrap());
+    assert_eq!(told(&rack), [Some(place)]);
 }

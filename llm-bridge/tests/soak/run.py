@@ -1,25 +1,27 @@
 #!/usr/bin/env python3
 """Many users of one server for a long time, honest and hostile ones at once: honest ones get their answers all the while, and when all
-have left, memory, descriptors and threads are what they were before.
+have left, memory, descriptors and threads are what they were before, and the database has more of the audit and of nothing else.
 
     python3 llm-bridge/tests/soak/run.py
 
     SOAK_SECONDS  how long it goes on, default 120; a quarter of it is for warming up
     SOAK_USERS    how many honest users there are, default 16; beside them are half as many hostile ones
+    SOAK_RATE     how much is done in a second, by all of them, default 40
 
 See ../clients/environment.py for the other variables. The last line is `N passed, M failed`.
 """
 
-import http.client
-import json
 import os
 import random
-import socket
+import sqlite3
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,17 +32,26 @@ os.environ.setdefault("TOOLRACK_CLIENT", "soak")
 
 import environment
 from checks import check, expect, finish
+from deeds import HONEST, HOSTILE, Client, executes
+from quiet import Quiet
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "120"))
 USERS = int(os.environ.get("SOAK_USERS", "16"))
-# How long anything may take on a machine that has other things to do, and how long the server may take to come to rest.
-PATIENCE, REST = 30, 60
-# More than the server reads of a request.
-TOO_LARGE = 33 << 20
+RATE = float(os.environ.get("SOAK_RATE", "40"))
+OTHERS = max(1, USERS // 2)
+# How long the server may take to come to rest.
+REST = 60
 # What may be left: caches fill up to their bounds.
 MORE_MEMORY, MORE_DESCRIPTORS, MORE_THREADS = 32, 4, 2
+# Tables that grow with what is called, and are swept by the hour or the day: rows of a user at most. Transcripts have a bound in bytes,
+# of which they are counted anew whenever a sixteenth has come.
+SWEPT, TRANSCRIPTS = {"approvals": 64, "call_counts": 8}, (1 << 20) * 9 // 8
 
 CONFIGURATION = """
+[conversations]
+max_total_transcript_mebibytes = 1
+[module_services]
+hostile = "%s"
 [[tools]]
 name = "count.once"
 description = "Answers once a day."
@@ -49,7 +60,44 @@ handler = "fixed"
 parameters = { type = "object" }
 implementation = { type = "mock", mock_response = "done" }
 daily_limit = 1
+[[tools]]
+name = "erase"
+description = "Erases all."
+type = "function"
+handler = "fixed"
+parameters = { type = "object" }
+effect = "destructive"
+implementation = { type = "mock", mock_response = "erased" }
 """
+
+
+class Module(Quiet):
+    """A module that does not do what it says."""
+
+    def do_GET(self):
+        names = ("nonsense", "endless", "late", "cut")
+        self.reply({"name": "hostile", "description": "", "tools": [
+            {"name": name, "description": name, "required_permission": "user", "effect": "read", "input_schema": {"type": "object"}}
+            for name in names]})
+
+    def do_POST(self):
+        name = self.body().get("tool_name", "").rpartition(".")[2]
+        self.close_connection = True
+        try:
+            if name == "nonsense":
+                self.reply({"result": [[[]]]})
+            elif name == "endless":
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.end_headers()
+                self.wfile.write(b'{"result": "')
+                for _ in range(1000):
+                    self.wfile.write(b"x" * 65536)
+            elif name == "late":
+                time.sleep(2)
+                self.reply({"tool_name": name, "success": True, "result": "late"})
+        except OSError:
+            pass
 
 
 class Soak:
@@ -58,130 +106,37 @@ class Soak:
     def __init__(self, address, keys):
         self.place, self.keys = urlsplit(address), keys
         self.counts, self.faults, self.times = Counter(), [], []
-        self.until = 0.0
-
-    def request(self, method, path, body=None, key=None):
-        """The status and the whole body of an answer, as text."""
-        connection = http.client.HTTPConnection(self.place.hostname, self.place.port, timeout=PATIENCE)
-        try:
-            headers = {"Content-Type": "application/json"}
-            if key:
-                headers["Authorization"] = f"Bearer {key}"
-            connection.request(method, path, body, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
-        finally:
-            connection.close()
 
     def run(self, seconds):
         """All users at once, for a while."""
-        self.until = time.monotonic() + seconds
+        until = time.monotonic() + seconds
         people = [(HONEST, key, number) for number, key in enumerate(self.keys)]
-        people += [(HOSTILE, self.keys[number % len(self.keys)], 1000 + number) for number in range(max(1, USERS // 2))]
-        threads = [threading.Thread(target=self.user, args=person) for person in people]
+        people += [(HOSTILE, self.keys[number % len(self.keys)], 1000 + number) for number in range(OTHERS)]
+        threads = [threading.Thread(target=self.user, args=(*person, until)) for person in people]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    def user(self, deeds, key, seed):
+    def user(self, deeds, key, seed, until):
         dice = random.Random(seed)
-        while time.monotonic() < self.until:
+        client, pause = Client(self.place, key, dice), (USERS + OTHERS) / RATE
+        # Who begins last shall not begin when all others are done.
+        time.sleep(dice.random() * min(pause, until - time.monotonic()))
+        while time.monotonic() < until:
             deed = dice.choice(deeds)
             began = time.monotonic()
             try:
-                deed(self, key, dice)
+                deed(client)
                 self.counts[deed.__name__] += 1
-                if deeds is HONEST:
-                    self.times.append(time.monotonic() - began)
             except Exception as error:
-                self.faults.append(f"{deed.__name__}: {error!r}"[:500])
-
-
-def sum_to_ask(dice):
-    first, second = dice.randrange(10, 1000), dice.randrange(10, 1000)
-    return f"What is {first} * {second}?", str(first * second)
-
-
-def chats(soak, key, dice):
-    question, answer = sum_to_ask(dice)
-    body = {"model": "demo", "messages": [{"role": "user", "content": question}]}
-    status, text = soak.request("POST", "/v1/chat/completions", json.dumps(body), key)
-    expect(status == 200 and answer in json.loads(text)["choices"][0]["message"]["content"].replace(",", ""), f"{status} {text}")
-
-
-def streams(soak, key, dice):
-    question, answer = sum_to_ask(dice)
-    body = {"model": "demo", "stream": True, "messages": [{"role": "user", "content": question}]}
-    status, text = soak.request("POST", "/v1/chat/completions", json.dumps(body), key)
-    chunks = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
-    said = "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
-    expect(status == 200 and answer in said.replace(",", "") and text.rstrip().endswith("data: [DONE]"), f"{status} {text[-500:]}")
-
-
-def executes(soak, key, dice):
-    first, second = dice.randrange(1000), dice.randrange(1000)
-    body = {"tool_name": "calculate", "arguments": {"expression": f"{first} + {second}"}}
-    status, text = soak.request("POST", "/execute", json.dumps(body), key)
-    expect(status == 200 and str(first + second) in json.dumps(json.loads(text)["result"]).replace(",", ""), f"{status} {text}")
-
-
-def lists(soak, key, _dice):
-    for path in ("/v1/models", "/api/tools"):
-        status, text = soak.request("GET", path, key=key)
-        expect(status == 200 and json.loads(text), f"{path}: {status} {text}")
-
-
-def is_refused(answer, *statuses):
-    expect(answer[0] in statuses, f"{answer[0]} {answer[1][:300]}")
-
-
-def nonsense(soak, key, dice):
-    body = dice.choice(["", "{", "[" * 50_000, '{"messages": 7}', '{"messages": [{"role": "user"', "\0" * 100, '"\\ud800"'])
-    is_refused(soak.request("POST", "/v1/chat/completions", body, key), 400, 413, 422)
-
-
-def unknown_tools(soak, key, dice):
-    body = {"tool_name": f"x{dice.randrange(10**9)}.{dice.randrange(10**9)}", "arguments": {}}
-    is_refused(soak.request("POST", "/execute", json.dumps(body), key), 200, 400, 403, 404, 422)
-
-
-def over_the_limit(soak, key, _dice):
-    body = {"tool_name": "count.once", "arguments": {}}
-    is_refused(soak.request("POST", "/execute", json.dumps(body), key), 200, 429)
-
-
-def wrong_keys(soak, _key, dice):
-    is_refused(soak.request("GET", "/api/tools", key=f"trk_{dice.randbytes(24).hex()}"), 401, 403, 429)
-
-
-def too_large(soak, key, _dice):
-    """Sends more than anybody may send; it is refused on the way, or the connection is cut."""
-    try:
-        is_refused(soak.request("POST", "/execute", b" " * TOO_LARGE, key), 413)
-    except ConnectionError:
-        pass
-
-
-def leaves(soak, key, dice):
-    """Goes away in the middle of an answer."""
-    question, _ = sum_to_ask(dice)
-    body = json.dumps({"model": "demo", "stream": True, "messages": [{"role": "user", "content": question}]}).encode()
-    with socket.create_connection((soak.place.hostname, soak.place.port), timeout=PATIENCE) as connection:
-        connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\n"
-                           b"Content-Length: %d\r\n\r\n%s" % (key.encode(), len(body), body))
-        connection.recv(dice.choice([1, 100, 1000]))
-
-
-def dawdles(soak, _key, dice):
-    """Never comes to the end of what it says."""
-    with socket.create_connection((soak.place.hostname, soak.place.port), timeout=PATIENCE) as connection:
-        connection.sendall(b"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-"[:dice.randrange(5, 45)])
-        time.sleep(dice.random())
-
-
-HONEST = [chats, streams, executes, lists]
-HOSTILE = [nonsense, unknown_tools, over_the_limit, wrong_keys, too_large, leaves, dawdles]
+                self.faults.append(f"{deed.__name__} after {time.monotonic() - began:.1f} s: {error!r}"[:700])
+                if len(self.faults) <= 20:
+                    print(f"        {self.faults[-1]}", flush=True)
+            took = time.monotonic() - began
+            if deeds is HONEST:
+                self.times.append(took)
+            time.sleep(max(0, min(dice.random() * 2 * pause - took, until - time.monotonic())))
 
 
 def held(process):
@@ -204,45 +159,78 @@ def at_rest(process, most=None):
         time.sleep(0.5)
 
 
+def rows(data):
+    """How many rows each table of each database has, and how many bytes are in use, and in records of the audit."""
+    found, size, audit, transcripts = Counter(), 0, 0, 0
+    for file in sorted(data.glob("*.db")):
+        with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
+            pages, free, each = (database.execute(f"PRAGMA {what}").fetchone()[0] for what in ("page_count", "freelist_count", "page_size"))
+            size += (pages - free) * each
+            names = [name for name, in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+            # An index of texts has tables of its own, and needs its extension to be read.
+            indexes = tuple(name for name, in database.execute("SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL%'"))
+            for name in names:
+                if not name.startswith(("sqlite_", *indexes)):
+                    found[name] += database.execute(f'SELECT COUNT(*) FROM "{name}"').fetchone()[0]
+            if "audit" in names:
+                audit += database.execute("SELECT COALESCE(SUM(LENGTH(record)), 0) FROM audit").fetchone()[0]
+                transcripts += database.execute("SELECT COALESCE(SUM(size), 0) FROM transcripts").fetchone()[0]
+    return found, size, audit, transcripts
+
+
 def users(settings):
     """The keys of new users."""
     def toolrack(*arguments):
         return environment.output([environment.TOOLRACK, *arguments, "--config", settings])
 
-    keys = []
-    for number in range(USERS):
+    def add(number):
         toolrack("user", "add", f"user{number}")
-        keys.append(toolrack("key", "create", f"user{number}").strip())
-    return keys
+        return toolrack("key", "create", f"user{number}").strip()
+
+    first = add(0)
+    with ThreadPoolExecutor(2) as pool:
+        return [first, *pool.map(add, range(1, USERS))]
+
+
+def verified(settings):
+    environment.output([environment.TOOLRACK, "audit", "verify", "--config", settings])
 
 
 def main():
+    module = ThreadingHTTPServer(("127.0.0.1", 0), Module)
+    module.daemon_threads = True
+    threading.Thread(target=module.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory(prefix="toolrack-soak-") as folder:
-        settings = Path(folder) / "toolrack.toml"
-        settings.write_text(f'upstream = "demo"\ndata_dir = "{folder}/data"\n{CONFIGURATION}')
+        settings, data = Path(folder) / "toolrack.toml", Path(folder) / "data"
+        hostile = f"http://127.0.0.1:{module.server_address[1]}"
+        settings.write_text(f'upstream = "demo"\napi_key = "trk_{os.urandom(16).hex()}"\ndata_dir = "{data}"\n{CONFIGURATION % hostile}')
         keys = users(settings)
         command = [environment.TOOLRACK, "serve", "--listen", "127.0.0.1:0", "--config", settings]
         with environment.running_process(command, r"(http://127\.0\.0\.1:\d+)/ ") as (address, process):
             soak = Soak(address, keys)
             soak.run(SECONDS / 4)
-            before = at_rest(process)
+            before, kept = at_rest(process), rows(data)
             soak.run(SECONDS * 3 / 4)
             loaded = held(process)
             most = [was + more for was, more in zip(before, (MORE_MEMORY, MORE_DESCRIPTORS, MORE_THREADS))]
-            after = at_rest(process, most)
+            after, left = at_rest(process, most), rows(data)
 
             times = sorted(soak.times)
-            print(f"        {sum(soak.counts.values())} deeds of {USERS} users and {max(1, USERS // 2)} others in {SECONDS:.0f} s: "
+            print(f"        {sum(soak.counts.values())} deeds of {USERS} users and {OTHERS} others in {SECONDS:.0f} s: "
                   + ", ".join(f"{name} {count}" for name, count in soak.counts.most_common()))
             if times:
                 print(f"        honest ones: half within {times[len(times) // 2]:.2f} s, 99 of 100 within "
                       f"{times[len(times) * 99 // 100]:.2f} s, all within {times[-1]:.2f} s")
             for name, seen in (("warm", before), ("under load", loaded), ("at rest", after)):
-                print(f"        {name}: {seen[0]} MiB, {seen[1]} descriptors, {seen[2]} threads", flush=True)
+                print(f"        {name}: {seen[0]} MiB, {seen[1]} descriptors, {seen[2]} threads")
+            grown = {name: f"{kept[0][name]} to {count}" for name, count in left[0].items() if count != kept[0][name]}
+            print(f"        rows: {grown}\n        in use: {kept[1] >> 10} to {left[1] >> 10} KiB, of it records of the audit "
+                  f"{kept[2] >> 10} to {left[2] >> 10} KiB", flush=True)
 
             @check("each deed was done, and answered as it deserves")
             def _():
-                expect(not soak.faults, f"{len(soak.faults)} faults, such as " + "\n".join(soak.faults[:5]))
+                kinds = Counter(fault.split()[0] for fault in soak.faults)
+                expect(not soak.faults, f"{len(soak.faults)} faults, {dict(kinds)}, such as " + "\n".join(soak.faults[:8]))
                 missing = {deed.__name__ for deed in HONEST + HOSTILE} - set(soak.counts)
                 expect(not missing, f"never done: {missing}; it takes longer")
 
@@ -252,9 +240,22 @@ def main():
                 def _(number=number):
                     expect(after[number] <= most[number], f"{before[number]} before, {after[number]} after")
 
+            @check("the database has more of the audit and of nothing else")
+            def _():
+                for name, count in left[0].items():
+                    more = USERS * SWEPT[name] if name in SWEPT else kept[0][name]
+                    expect(name.startswith("audit") or name == "transcripts" or count <= more, f"{name}: {kept[0][name]} rows, then {count}")
+                expect(left[3] <= TRANSCRIPTS, f"{left[3]} bytes of transcripts")
+                # A record has its columns and three indexes besides its text.
+                more, records = left[1] - kept[1], left[2] - kept[2]
+                expect(more < 3 * records + (8 << 20), f"{more} bytes more, for {records} of the audit")
+
+            check("the audit is whole")(lambda: verified(settings))
+
             @check("it serves on")
             def _():
-                executes(soak, keys[0], random.Random(0))
+                executes(Client(soak.place, keys[0], random.Random(0)))
+    module.shutdown()
     finish()
 
 

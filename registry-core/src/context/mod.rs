@@ -123,10 +123,14 @@ pub struct ToolContext {
 }
 
 /// A model, as the call asks it; anything else as it is.
-fn counted<T: Send + Sync + 'static>(found: Resource<T>, call: &Arc<RunningCall>) -> Resource<T> {
+fn counted<T: Send + Sync + 'static>(
+    found: Resource<T>,
+    call: &Arc<RunningCall>,
+    trace: Option<&Trace>,
+) -> Resource<T> {
     let any: &(dyn Any + Send + Sync) = &*found;
     let Some(model) = any.downcast_ref::<Model>() else { return found };
-    let counted: Arc<dyn Any + Send + Sync> = Arc::new(model.counted(Arc::clone(call)));
+    let counted: Arc<dyn Any + Send + Sync> = Arc::new(model.counted(Arc::clone(call), trace.cloned()));
     counted.downcast().map_or(found, Resource::from)
 }
 
@@ -400,7 +404,7 @@ impl ToolContext {
             true => call.provided(|| Ok(self.resources.get::<T>(self)?.into_inner())).map(Resource::from)?,
             false => self.resources.get(self)?,
         };
-        Ok(counted(found, call))
+        Ok(counted(found, call, self.trace()))
     }
 
     /// Says what the tool is doing.

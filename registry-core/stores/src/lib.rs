@@ -39,6 +39,8 @@
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub mod backup;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod heads;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
@@ -51,6 +53,8 @@ mod sqlite;
 
 #[cfg(feature = "redis")]
 pub use self::redis::{Redis, RedisManifests, RedisUsage};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use heads::{HeadStore, KeptHead};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresSettings;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

@@ -9,8 +9,15 @@ use std::{collections::BTreeMap, fs, path::Path};
 use jiff::Timestamp;
 use registry_core::guard::audit::{chain::Head, log::NotedHeads};
 use serde::{Deserialize, Serialize};
+use toolrack_stores::HeadStore;
 
-use super::key::{PublicKey, SigningKey};
+use super::{
+    key::{PublicKey, SigningKey},
+    sending::Place,
+};
+
+/// How many heads of each chain are read from a database: the last says what all before it say.
+const MAX_READ: usize = 10_000;
 
 /// What is signed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +94,28 @@ pub(super) fn read_file(file: &Path, keys: &[PublicKey]) -> Result<Vec<HeadState
         }
     }
     Ok(heads)
+}
+
+/// Reads the signed heads that a database has.
+///
+/// # Errors
+/// When it cannot be read, or a line of it cannot, or is not signed by one of the keys.
+pub(super) async fn read_store(store: &HeadStore, keys: &[PublicKey]) -> Result<Vec<HeadStatement>, String> {
+    let lines = store.lines(MAX_READ).await.map_err(|error| error.to_string())?;
+    let read = lines.iter().map(|line| read_line(line, keys).map_err(|fault| format!("{store}: {fault}")));
+    read.collect()
+}
+
+/// Reads what a place has of signed heads; the others only take them.
+///
+/// # Errors
+/// As [`read_file`] and [`read_store`].
+pub(super) async fn read(place: &Place, keys: &[PublicKey]) -> Result<Vec<HeadStatement>, String> {
+    match place {
+        Place::File(file) => read_file(file, keys),
+        Place::Store(store) => read_store(store, keys).await,
+        Place::Syslog | Place::SyslogServer(_) | Place::Http(_) => Ok(Vec::new()),
+    }
 }
 
 /// The heads of a tenant, to compare its chains with.

@@ -32,6 +32,7 @@ use registry_core::{
 };
 use serde_json::Value;
 use strum::VariantNames;
+use toolrack_stores::HeadStore;
 
 use super::{
     Settings,
@@ -72,7 +73,11 @@ impl Arguments {
     pub(super) fn expects_records(&self, settings: &Settings) -> Result<bool, String> {
         match &self.command {
             Some(Command::Verify(verify)) => {
-                Ok(files(&verify.heads, settings)?.iter().any(|file| file.exists()))
+                let is_there = |place: &Place| match place {
+                    Place::File(file) => file.exists(),
+                    other => matches!(other, Place::Store(_)),
+                };
+                Ok(places(&verify.heads, settings)?.iter().any(is_there))
             }
             _ => Ok(false),
         }
@@ -93,12 +98,16 @@ enum Command {
 struct Verify {
     #[command(flatten)]
     tenant: Tenant,
-    /// A file of signed heads, such as one that another machine has collected [default: the files of `audit.heads`]
-    #[arg(long, value_name = "FILE")]
-    heads: Vec<PathBuf>,
+    /// A file of signed heads, such as one that another machine has collected, or a database of them [default: those of `audit.heads`]
+    #[arg(long, value_name = "FILE", value_parser = place)]
+    heads: Vec<Place>,
     /// The public key of another server, from `toolrack audit key`
     #[arg(long, value_name = "KEY", value_parser = public_key)]
     public_key: Vec<PublicKey>,
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    Ok(HeadStore::parse(text).map_or_else(|| Place::File(text.into()), Place::Store))
 }
 
 fn public_key(text: &str) -> Result<PublicKey, String> {
@@ -286,7 +295,7 @@ async fn verify(
 ) -> Result<ExitCode, String> {
     let tenant = &arguments.tenant.tenant;
     let keys = known_keys(&settings.audit.key_file(&settings.data_dir), arguments.public_key)?;
-    let heads = Heads::read(&files(&arguments.heads, settings)?, &keys);
+    let heads = Heads::read(&places(&arguments.heads, settings)?, &keys).await;
     heads.faults.iter().try_for_each(|fault| print_line(fault).map(drop))?;
     if head::noted(&heads.heads, tenant).is_empty() && !arguments.heads.is_empty() {
         return Err(format!("there is no head of the tenant {tenant} in these files"));
@@ -307,18 +316,18 @@ fn known_keys(file: &Path, others: Vec<PublicKey>) -> Result<Vec<PublicKey>, Str
     Ok(own.into_iter().chain(others).collect())
 }
 
-/// The signed heads of some files.
+/// The signed heads of some places.
 struct Heads {
     heads: Vec<HeadStatement>,
-    /// Why some files cannot be used.
+    /// Why some places cannot be used.
     faults: Vec<String>,
 }
 
 impl Heads {
-    fn read(files: &[PathBuf], keys: &[PublicKey]) -> Self {
+    async fn read(places: &[Place], keys: &[PublicKey]) -> Self {
         let (mut heads, mut faults) = (Vec::new(), Vec::new());
-        for file in files {
-            match head::read_file(file, keys) {
+        for place in places {
+            match head::read(place, keys).await {
                 Ok(read) => heads.extend(read),
                 Err(fault) => faults.push(fault),
             }
@@ -350,17 +359,17 @@ async fn verified(
     Ok(AuditVerdict { whole, faults, chains })
 }
 
-/// Verifies the audit for a running server, with its own key and the files that it writes signed heads to.
+/// Verifies the audit for a running server, with its own key and the places that it sends signed heads to.
 pub(super) struct Verifier {
     log: Arc<dyn AuditLog>,
     key_file: PathBuf,
-    files: Vec<PathBuf>,
+    places: Vec<Place>,
 }
 
 impl Verifier {
     pub(super) fn new(log: Arc<dyn AuditLog>, settings: &Settings) -> Result<Self, String> {
         let key_file = settings.audit.key_file(&settings.data_dir);
-        Ok(Self { log, key_file, files: files(&[], settings)? })
+        Ok(Self { log, key_file, places: places(&[], settings)? })
     }
 }
 
@@ -368,23 +377,18 @@ impl VerifyAudit for Verifier {
     fn verify<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<AuditVerdict, AuditFault>> {
         Box::pin(async move {
             let keys = known_keys(&self.key_file, Vec::new()).map_err(AuditFault::Settings)?;
-            let heads = Heads::read(&self.files, &keys);
+            let heads = Heads::read(&self.places, &keys).await;
             verified(self.log.as_ref(), tenant, heads, &keys).await.map_err(AuditFault::Store)
         })
     }
 }
 
-/// The files that signed heads are read from.
-fn files(named: &[PathBuf], settings: &Settings) -> Result<Vec<PathBuf>, String> {
-    if !named.is_empty() {
-        return Ok(named.to_vec());
+/// The places that signed heads are read from.
+fn places(named: &[Place], settings: &Settings) -> Result<Vec<Place>, String> {
+    match named {
+        [] => settings.audit.places(&settings.data_dir),
+        named => Ok(named.to_vec()),
     }
-    let places = settings.audit.places(&settings.data_dir)?;
-    let file = |place| match place {
-        Place::File(file) => Some(file),
-        _ => None,
-    };
-    Ok(places.into_iter().filter_map(file).collect())
 }
 
 /// Whether a chain is whole, and what to say of it.

@@ -13,6 +13,9 @@ use std::{
 use registry_core::private::{private_file, private_folder};
 use reqwest::{Client, Url, redirect};
 use toolrack_http::build_client;
+use toolrack_stores::{HeadStore, KeptHead};
+
+use super::head::SignedHead;
 
 /// A file that has grown to so many bytes is put aside. The last head of a chain says all of it, so nothing is lost with older ones.
 const LONGEST_FILE: u64 = 16 << 20;
@@ -34,6 +37,8 @@ pub(in crate::cli) enum Place {
     /// A syslog server, `HOST:PORT`, over UDP.
     SyslogServer(String),
     Http(Url),
+    /// A database that is not that of the records.
+    Store(HeadStore),
 }
 
 impl Place {
@@ -44,12 +49,15 @@ impl Place {
         if text == "syslog" && cfg!(unix) {
             return Ok(Self::Syslog);
         }
+        if let Some(store) = HeadStore::parse(text) {
+            return Ok(Self::Store(store));
+        }
         let url = Url::parse(text).ok().filter(Url::has_host);
         match (url, text.strip_prefix("syslog://")) {
             (Some(url), Some(server)) if url.port().is_some() => Ok(Self::SyslogServer(server.to_owned())),
             (Some(url), None) if matches!(url.scheme(), "http" | "https") => Ok(Self::Http(url)),
             _ => Err(format!(
-                "`{text}` is none of `file:PATH`, `syslog`, `syslog://HOST:PORT` and `https://…`"
+                "`{text}` is none of `file:PATH`, `syslog`, `syslog://HOST:PORT`, `https://…`, `sqlite:FILE` and `postgres://…`"
             )),
         }
     }
@@ -63,6 +71,7 @@ impl fmt::Display for Place {
             Self::SyslogServer(server) => write!(f, "syslog at {server}"),
             // The rest may hold a secret.
             Self::Http(url) => write!(f, "{}", url.host_str().unwrap_or_default()),
+            Self::Store(store) => store.fmt(f),
         }
     }
 }
@@ -103,6 +112,10 @@ impl Destination {
         let text = |error: io::Error| error.to_string();
         let blocking = match &self.place {
             Place::Http(url) => return self.post(url.clone(), lines).await,
+            Place::Store(store) => {
+                let heads = lines.into_iter().map(kept).collect::<Result<Vec<_>, _>>()?;
+                return store.add(&heads).await.map_err(|error| error.to_string());
+            }
             Place::File(file) => {
                 let file = file.clone();
                 tokio::task::spawn_blocking(move || append(&file, &lines))
@@ -140,6 +153,13 @@ impl Destination {
             status => Err(format!("it answers {status}")),
         }
     }
+}
+
+/// A line, with what a database finds it by.
+fn kept(line: String) -> Result<KeptHead, String> {
+    let SignedHead { statement, .. } = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+    let (seq, removed) = (statement.seq, statement.removed);
+    Ok(KeptHead { tenant: statement.tenant, server: statement.server, seq, removed, line })
 }
 
 /// The file that a full one is put aside as.

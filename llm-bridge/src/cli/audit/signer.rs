@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     head::{self, HeadStatement},
     key::SigningKey,
-    sending::{Destination, Place},
+    sending::Destination,
 };
 use crate::{
     cli::settings::Settings,
@@ -44,7 +44,7 @@ impl HeadSigner {
     ///
     /// # Errors
     /// When the key cannot be read or made, or the heads that were signed before are not this key's.
-    pub(in crate::cli) fn open(
+    pub(in crate::cli) async fn open(
         settings: &Settings,
         log: Arc<dyn AuditLog>,
         sink: Arc<dyn AuditSink>,
@@ -58,8 +58,7 @@ impl HeadSigner {
         let server = settings.store.server.clone();
         let mut signed = BTreeMap::new();
         for place in &places {
-            let Place::File(file) = place else { continue };
-            let heads = head::read_file(file, &[key.public()]).unwrap_or_else(|cause| {
+            let heads = head::read(place, &[key.public()]).await.unwrap_or_else(|cause| {
                 tracing::error!(cause, "audit_heads_not_readable");
                 Vec::new()
             });

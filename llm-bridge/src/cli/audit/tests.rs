@@ -82,14 +82,23 @@ fn a20_a_file_that_is_no_key_is_left_as_it_is() {
 
 #[test]
 fn a20_places_of_heads_are_read() {
-    for text in ["file:heads.jsonl", "syslog", "syslog://logs.example:514", "https://logs.example/heads"] {
+    let stores = ["sqlite:heads.db", "postgres://toolrack:hush@logs.example/heads"];
+    for text in stores.into_iter().chain([
+        "file:heads.jsonl",
+        "syslog",
+        "syslog://logs.example:514",
+        "https://logs.example/heads",
+    ]) {
         Place::parse(text).unwrap();
     }
-    for text in ["", "file:", "heads.jsonl", "syslog://logs.example", "ftp://logs.example/", "https://"] {
+    for text in
+        ["", "file:", "heads.jsonl", "syslog://logs.example", "ftp://logs.example/", "https://", "sqlite:"]
+    {
         let fault = Place::parse(text).unwrap_err();
         assert!(fault.contains("is none of `file:PATH`"), "{text}: {fault}");
     }
     assert_eq!(Place::parse("https://logs.example/heads?key=secret").unwrap().to_string(), "logs.example");
+    assert!(!format!("{0:?} {0}", Place::parse(stores[1]).unwrap()).contains("hush"));
 }
 
 #[tokio::test]
@@ -112,7 +121,7 @@ async fn k25_records_that_are_too_old_are_removed_and_the_audit_proves_by_whom()
         store.record(record(&format!("days.{days}"), ts)).await.unwrap();
     }
     let stop = CancellationToken::new();
-    let signer = HeadSigner::open(&settings, store.clone(), store.clone()).unwrap().unwrap();
+    let signer = HeadSigner::open(&settings, store.clone(), store.clone()).await.unwrap().unwrap();
     let signing = tokio::spawn(signer.run(stop.clone()));
     let kept = async || {
         let records = store.list(&AuditFilter::new("default")).await.unwrap();
@@ -152,4 +161,49 @@ async fn k25_records_that_are_too_old_are_removed_and_the_audit_proves_by_whom()
         .await
         .unwrap();
     assert!(!verified().await);
+}
+
+#[tokio::test]
+async fn k25_records_are_verified_against_heads_in_another_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let heads = folder.path().join("elsewhere/heads.db");
+    let text = format!("data_dir = {:?}\n[audit]\nheads = [\"sqlite:{}\"]\n", folder.path(), heads.display());
+    let settings = Settings::from_toml(&text, &[]).unwrap();
+    let store = async |name: &str, records: usize| {
+        let store = Arc::new(SqliteSettings::new(folder.path().join(name)).open().await.unwrap());
+        for _ in 0..records {
+            let record = AuditRecord { tenant: "default".to_owned(), ..AuditRecord::default() };
+            store.record(record).await.unwrap();
+        }
+        store
+    };
+    let signed = store("toolrack.db", 3).await;
+    let stop = CancellationToken::new();
+    let signer = HeadSigner::open(&settings, signed.clone(), signed.clone()).await.unwrap().unwrap();
+    // It signs a last time when it stops.
+    stop.cancel();
+    signer.run(stop).await;
+    let verified = async |log: &dyn AuditLog, arguments: &[&str]| {
+        let arguments = <super::Arguments as clap::FromArgMatches>::from_arg_matches(
+            &<super::Arguments as clap::Args>::augment_args(clap::Command::new("audit"))
+                .get_matches_from(["audit", "verify"].iter().chain(arguments)),
+        );
+        super::run(arguments.unwrap(), log, &settings, "here").await.map(|code| code == ExitCode::SUCCESS)
+    };
+    let named = format!("--heads=sqlite:{}", heads.display());
+    assert!(verified(signed.as_ref(), &[]).await.unwrap());
+    assert!(verified(signed.as_ref(), &[&named]).await.unwrap());
+    // Cut off, and written anew.
+    for records in [2, 4] {
+        let other = store(&format!("{records}.db"), records).await;
+        assert!(!verified(other.as_ref(), &[]).await.unwrap(), "{records}");
+        assert!(!verified(other.as_ref(), &[&named]).await.unwrap(), "{records}");
+    }
+    // A server that is started again knows what it has signed.
+    let again = store("4.db", 0).await;
+    let signer = HeadSigner::open(&settings, again.clone(), again).await.unwrap().unwrap();
+    let (stop, before) = (CancellationToken::new(), fs::read(&heads).unwrap());
+    stop.cancel();
+    signer.run(stop).await;
+    assert_eq!(fs::read(&heads).unwrap(), before);
 }

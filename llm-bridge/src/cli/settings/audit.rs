@@ -19,7 +19,7 @@ const KEY: &str = "audit-key.pem";
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditSettings {
-    /// Where signed heads go: `file:PATH`, `syslog`, `syslog://HOST:PORT`, `https://…`; by default a file in the data folder.
+    /// Where signed heads go: `file:PATH`, `syslog`, `syslog://HOST:PORT`, `https://…`, `sqlite:FILE`, `postgres://…`; by default a file in the data folder.
     pub heads: Option<Vec<String>>,
     /// How often heads are signed, in seconds.
     pub heads_seconds: u64,

@@ -3,6 +3,7 @@
 use registry_core::{
     BoxFuture, ToolError,
     model::{LanguageModel, Model, ModelAnswer, ModelQuestion},
+    trace::Trace,
 };
 use tokio::sync::OnceCell;
 
@@ -36,6 +37,14 @@ impl Found {
 impl LanguageModel for Found {
     fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
         Box::pin(async { self.model().await?.answer(question).await })
+    }
+
+    fn answer_within(
+        &self,
+        question: ModelQuestion,
+        within: Trace,
+    ) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
+        Box::pin(async { self.model().await?.answer_within(question, within).await })
     }
 
     fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {

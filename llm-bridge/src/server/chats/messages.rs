@@ -37,7 +37,7 @@ pub(super) async fn delete(
     if chat.running(access.since()).is_some() {
         return Err(ChatError::TurnRunning.into());
     }
-    let all = access.store.chat_messages(access.key(&id)).await?;
+    let all = access.messages(&id).await?;
     let tree = Tree::of(&all);
     let gone = tree.get(&message).ok_or_else(unknown)?;
     let below = tree.below(&message);

@@ -6,6 +6,7 @@ mod list;
 mod message;
 mod messages;
 mod plan;
+mod reading;
 mod record;
 mod running;
 mod settings;
@@ -76,6 +77,7 @@ struct Access {
     limits: ChatLimits,
     tenant: String,
     user: String,
+    identity: Identity,
 }
 
 impl FromRequestParts<App> for Access {
@@ -95,6 +97,7 @@ impl FromRequestParts<App> for Access {
             limits: ChatLimits::DEFAULT,
             tenant: identity.registry.tenant().to_owned(),
             user: identity.caller.user.clone(),
+            identity: identity.clone(),
         })
     }
 }
@@ -278,7 +281,7 @@ async fn whole(access: &Access, id: &str) -> Result<Whole, ApiError> {
 
 async fn as_kept(access: &Access, id: &str) -> Result<Whole, ApiError> {
     let chat = access.chat(id).await?;
-    let all = access.store.chat_messages(access.key(id)).await?;
+    let all = access.messages(id).await?;
     let size = all.iter().map(|message| message.document.len()).sum();
     let read = move || all.iter().map(Shown::of).collect::<Result<Vec<_>, _>>();
     let mut messages = decode(size, read).await??;
@@ -343,7 +346,7 @@ async fn change(
     access.chat(&id).await?;
     let leaf = match leaf {
         Some(leaf) => {
-            let all = access.store.chat_messages(access.key(&id)).await?;
+            let all = access.messages(&id).await?;
             let tree = Tree::of(&all);
             let last = tree.leaf_below(&leaf).ok_or_else(|| messages::unknown().param("leaf"))?;
             Some(last.id.clone())

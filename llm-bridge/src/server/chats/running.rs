@@ -17,6 +17,7 @@ use toolrack_apis::{Encode, Failure, FailureKind, Message, TurnEvent};
 use super::{
     keeper::Keeper,
     message::{Kept, Shown, Status, as_seen},
+    reading::Reading,
     record::Record,
 };
 use crate::turn::Turn;
@@ -53,11 +54,14 @@ pub(super) fn answer_of(claim: &str) -> &str {
 
 /// The turns that run on this server or have ended a moment ago.
 #[derive(Debug, Clone, Default)]
-pub(in crate::server) struct Turns(Arc<Mutex<HashMap<ChatId, Arc<Live>>>>);
+pub(in crate::server) struct Turns {
+    running: Arc<Mutex<HashMap<ChatId, Arc<Live>>>>,
+    pub(super) reading: Reading,
+}
 
 impl Turns {
     fn lock(&self) -> MutexGuard<'_, HashMap<ChatId, Arc<Live>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The turn of a chat, also one that has ended a moment ago.

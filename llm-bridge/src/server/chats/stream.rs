@@ -17,7 +17,6 @@ use super::{
     Access, NOT_FOUND,
     message::{Shown, Status},
     running::{Live, answer_of, frame},
-    whole,
 };
 use crate::server::{App, api_error::ApiError, name::Name, openapi::Operation, query::QueryParameters};
 
@@ -142,9 +141,12 @@ impl Elsewhere {
             // Neither the chat nor the message may be there any more. What a turn has kept at its end was kept before it gave up its claim.
             let chat = reader.access.chat(&reader.chat).await.ok()?;
             let is_running = chat.running(reader.access.since()).is_some_and(|turn| turn.id == reader.claim);
-            let whole = whole(&reader.access, &reader.chat).await.ok()?;
-            let mut shown = whole.messages.into_iter().find(|message| message.id == reader.message)?;
-            if !is_running {
+            let key = reader.access.key(&reader.chat);
+            let kept = reader.access.store.chat_message(key, &reader.message).await.ok()??;
+            let mut shown = Shown::of(&kept).ok()?;
+            if is_running {
+                shown.status = Status::Running;
+            } else {
                 if shown.status == Status::Running {
                     shown.end(Status::CutOff);
                 }

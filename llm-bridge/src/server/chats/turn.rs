@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use registry_core::{
     random_id,
     store::{ChatChange, ChatError},
+    trace::Trace,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,14 +26,17 @@ use super::{
     settings::Settings,
     title,
 };
-use crate::server::{
-    App,
-    api_error::ApiError,
-    body::{JsonBody, decode},
-    identity::Identity,
-    name::Name,
-    openapi::Operation,
-    public_url::PublicUrl,
+use crate::{
+    server::{
+        App,
+        api_error::ApiError,
+        body::{JsonBody, decode},
+        identity::Identity,
+        name::Name,
+        openapi::Operation,
+        public_url::PublicUrl,
+    },
+    traces,
 };
 
 /// The largest message of a user, in bytes.
@@ -131,7 +135,8 @@ pub(super) async fn start(
     new.check()?;
     let base = PublicUrl::of(app.public_url.as_ref(), &headers).map(|base| base.to_string());
     // A client that goes away in the middle leaves no turn that has half begun.
-    let begun = app.backend.spawn(begin(app.clone(), identity, base, access, id, new)).await;
+    let trace = traces::of_request(app.traces.as_ref(), &headers);
+    let begun = app.backend.spawn(begin(app.clone(), identity, (base, trace), access, id, new)).await;
     let failed = |_| ApiError::internal("the turn could not be begun; see the server's log");
     begun.map_err(failed)?.map(|begun| (StatusCode::ACCEPTED, Json(begun)))
 }
@@ -139,14 +144,14 @@ pub(super) async fn start(
 async fn begin(
     app: App,
     identity: Identity,
-    base: Option<String>,
+    (base, trace): (Option<String>, Option<Trace>),
     access: Access,
     id: String,
     mut new: NewTurn,
 ) -> Result<Begun, ApiError> {
     let chat = access.chat(&id).await?;
     let settings = Settings::of(&chat.settings)?;
-    let all = access.store.chat_messages(access.key(&id)).await?;
+    let all = access.messages(&id).await?;
     let has_content = new.content.is_some();
     let body = new.request(&settings, &id);
     let body = serde_json::to_vec(&body).map_err(|fault| ApiError::internal(fault.to_string()))?;
@@ -179,7 +184,8 @@ async fn begin(
     request.messages =
         system.map(|system| Message::text(Role::System, system)).into_iter().chain(plan.last).collect();
     (request.conversation.earlier, request.conversation.found) = (plan.earlier, plan.found.clone());
-    let backend = app.backend.for_request(identity.registry.clone(), identity.standing()).reached_at(base);
+    let backend = app.backend.for_request(identity.registry.clone(), identity.standing());
+    let backend = backend.reached_at(base).traced(trace);
 
     let now = access.clock.now();
     let said = plan.goes_on.as_ref().map(said_before).map(|mut said| {

@@ -37,19 +37,49 @@ pub(super) fn threads() -> Handle {
 /// How long one message may be, in bytes: the largest result, and what is around it.
 pub(super) const MAX_LINE: usize = MAX_REPLY + MAX_PICTURES + 64 * 1024;
 
-/// Lines of JSON, each of a bounded length and number of values, which are counted before they are made. One with more ends the connection: a
-/// line that is left out is an answer for which somebody would wait.
-pub(super) struct BoundedLines<R> {
-    lines: R,
-    length: usize,
-    values: usize,
+/// Counts the values of a JSON text before they are made.
+#[derive(Default)]
+pub(super) struct Values {
+    many: usize,
     is_in_text: bool,
     is_escaped: bool,
 }
 
+impl Values {
+    /// Counts on.
+    ///
+    /// # Errors
+    /// When there are more than there may be.
+    pub(super) fn count(&mut self, bytes: &[u8]) -> io::Result<()> {
+        bytes.iter().try_for_each(|byte| self.take(*byte))
+    }
+
+    fn take(&mut self, byte: u8) -> io::Result<()> {
+        match byte {
+            _ if self.is_escaped => self.is_escaped = false,
+            b'\\' => self.is_escaped = self.is_in_text,
+            b'"' => self.is_in_text = !self.is_in_text,
+            b',' | b'[' | b'{' if !self.is_in_text => self.many += 1,
+            _ => {}
+        }
+        match self.many > MAX_VALUES {
+            true => Err(io::Error::other(format!("a message has more than {MAX_VALUES} values"))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Lines of JSON, each of a bounded length and number of values. One with more ends the connection: a line that is left out is an answer
+/// for which somebody would wait.
+pub(super) struct BoundedLines<R> {
+    lines: R,
+    length: usize,
+    values: Values,
+}
+
 impl<R> BoundedLines<R> {
     pub(super) fn new(lines: R) -> Self {
-        Self { lines, length: 0, values: 0, is_in_text: false, is_escaped: false }
+        Self { lines, length: 0, values: Values::default() }
     }
 
     fn count(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -57,20 +87,11 @@ impl<R> BoundedLines<R> {
             self.length += 1;
             match byte {
                 // No text has a line break that is not escaped, so one that was not closed is left behind.
-                b'\n' => {
-                    (self.length, self.values, self.is_in_text, self.is_escaped) = (0, 0, false, false);
-                }
-                _ if self.is_escaped => self.is_escaped = false,
-                b'\\' => self.is_escaped = self.is_in_text,
-                b'"' => self.is_in_text = !self.is_in_text,
-                b',' | b'[' | b'{' if !self.is_in_text => self.values += 1,
-                _ => {}
+                b'\n' => (self.length, self.values) = (0, Values::default()),
+                byte => self.values.take(*byte)?,
             }
             if self.length > MAX_LINE {
                 return Err(io::Error::other(format!("a message has more than {MAX_LINE} bytes")));
-            }
-            if self.values > MAX_VALUES {
-                return Err(io::Error::other(format!("a message has more than {MAX_VALUES} values")));
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use registry_core::{BoxFuture, ErrorKind, ToolContext, ToolError, trace::TraceParent};
+use registry_core::{BoxFuture, ErrorKind, ToolContext, ToolError};
 use rmcp::{
     RoleClient,
     model::{
@@ -159,7 +159,7 @@ fn options(call: &RemoteCall<'_>) -> PeerRequestOptions {
         meta.insert(READS.to_owned(), reads.to_string().into());
     }
     if let Some(trace) = call.context.trace() {
-        meta.insert(TraceParent::HEADER.to_owned(), trace.place().to_string().into());
+        meta.extend(trace.headers().map(|(name, value)| (name.to_owned(), value.into())));
     }
     let mut options = PeerRequestOptions::no_options();
     options.meta = Some(RequestMetaObject(MetaObject(meta)));

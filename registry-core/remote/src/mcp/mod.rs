@@ -26,6 +26,7 @@
 //! What a server says is data of a stranger. It cannot loosen a check: see `docs/mcp-servers.md`.
 
 mod bounded;
+mod bounded_http;
 mod call;
 mod headers;
 mod intake;

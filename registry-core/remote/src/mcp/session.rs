@@ -30,6 +30,7 @@ use toolrack_http::build_client;
 use super::{
     Connector, McpServerSettings,
     bounded::{BoundedLines, MAX_LINE},
+    bounded_http::BoundedHttp,
     call::Live,
     headers,
     listener::Listener,
@@ -200,10 +201,8 @@ impl Transport {
                 open(transport, lifecycle, Some(process)).await
             }
             Self::Http { http, config } => {
-                let transport = StreamableHttpClientTransport::with_client(
-                    AuthorizedHttp { http: http.clone(), bearer: bearer.clone() },
-                    config.clone(),
-                );
+                let http = AuthorizedHttp { http: BoundedHttp(http.clone()), bearer: bearer.clone() };
+                let transport = StreamableHttpClientTransport::with_client(http, config.clone());
                 match open(transport, lifecycle, None).await {
                     Err(fault) if bearer.is_none() => Err(with_auth_hint(fault, http, config).await),
                     opened => opened,

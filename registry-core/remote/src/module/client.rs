@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use registry_core::{ToolContext, ToolError, text::cut, trace::TraceParent};
+use registry_core::{ToolContext, ToolError, text::cut};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header, redirect};
 use serde_json::Value;
 use toolrack_http::{BodyError, build_client, read_body};
@@ -151,7 +151,7 @@ impl Client {
             request = request.header(READS_HEADER, reads.to_string());
         }
         if let Some(trace) = context.trace() {
-            request = request.header(TraceParent::HEADER, trace.place().to_string());
+            request = trace.headers().fold(request, |request, (name, value)| request.header(name, value));
         }
         let answer = async {
             let response = request.send().await?;

@@ -14,6 +14,7 @@ mod contract;
 mod conversations;
 mod crash;
 mod failures;
+mod heads;
 mod jobs;
 mod limits;
 mod limits_redis;

@@ -12,7 +12,7 @@ use rmcp::{
 };
 use sse_stream::Sse;
 
-use super::{Bearer, kept::NoToken};
+use super::{super::bounded_http::BoundedHttp, Bearer, kept::NoToken};
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Failure = StreamableHttpError<reqwest::Error>;
@@ -21,7 +21,7 @@ type Events = BoxStream<'static, Result<Sse, SseError>>;
 /// An HTTP client that opens an account, where there is one to open.
 #[derive(Clone)]
 pub(in crate::mcp) struct AuthorizedHttp {
-    pub(in crate::mcp) http: reqwest::Client,
+    pub(in crate::mcp) http: BoundedHttp,
     pub(in crate::mcp) bearer: Option<Arc<Bearer>>,
 }
 

@@ -2,7 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use axum::{Router, http::StatusCode, response::IntoResponse, routing::any};
+use axum::{
+    Json, Router,
+    http::StatusCode,
+    response::IntoResponse,
+    routing::{any, post},
+};
+use registry_core::{
+    Caller, Permission, ToolCall,
+    trace::{Trace, TraceParent},
+};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -223,4 +232,77 @@ async fn k6_where_an_mcp_server_is_is_shown_to_the_operator_alone() {
         let detail = error.detail();
         assert!(detail.contains(&address.to_string()) && !detail.contains("hidden"), "{detail}");
     }
+}
+
+/// A server of an earlier revision that answers calls of `json` and `events` with very many values, and shows the `_meta` of calls of `fine`.
+fn hoard() -> Router {
+    let answer = |Json(asked): Json<Value>| async move {
+        let values = format!("[{}{{}}]", "{},".repeat(600_000));
+        let as_events = |data: String| {
+            ([("content-type", "text/event-stream")], format!("data: {data}\n\n")).into_response()
+        };
+        let (id, called) = (&asked["id"], asked["params"]["name"].as_str().unwrap_or_default());
+        let result = match asked["method"].as_str().unwrap_or_default() {
+            "initialize" => json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "hoard", "version": "1"}}),
+            "tools/list" => {
+                let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+                json!({"tools": ["json", "events", "fine"].map(tool)})
+            }
+            "tools/call" if called == "fine" => {
+                json!({"content": [{"type": "text", "text": asked["params"]["_meta"].to_string()}]})
+            }
+            "tools/call" => {
+                let values = format!(r#"{{"content": [], "structuredContent": {{"a": {values}}}}}"#);
+                let message = format!(r#"{{"jsonrpc": "2.0", "id": {id}, "result": {values}}}"#);
+                return match called {
+                    "events" => as_events(message),
+                    _ => ([("content-type", "application/json")], message).into_response(),
+                };
+            }
+            _ if id.is_null() => return StatusCode::ACCEPTED.into_response(),
+            _ => {
+                let error = json!({"code": -32601, "message": "unknown"});
+                return Json(json!({"jsonrpc": "2.0", "id": id, "error": error})).into_response();
+            }
+        };
+        let message = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        if called == "fine" { as_events(message.to_string()) } else { Json(message).into_response() }
+    };
+    Router::new().route("/mcp", post(answer))
+}
+
+#[tokio::test]
+async fn a23_a_message_over_http_has_so_many_values_and_no_more() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = serve(listener, hoard());
+    let registry = registry();
+    let servers = settled(&registry, &[("h", McpServerSettings::url(format!("http://{address}/mcp")))]).await;
+    assert_eq!(report(&servers).source.error, None);
+    let call = async |name: &str| call(&registry, name, json!({})).await.result;
+    call("h.fine").await.unwrap();
+    for name in ["h.json", "h.events"] {
+        let error = call(name).await.unwrap_err();
+        assert!(!error.message().is_empty(), "{name}");
+        until(|| report(&servers).state == McpState::Connected).await;
+    }
+    call("h.fine").await.unwrap();
+    serving.shutdown_background();
+}
+
+#[tokio::test]
+async fn b21_a_server_is_told_in_which_span_it_is_called() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = serve(listener, hoard());
+    let registry = registry();
+    settled(&registry, &[("h", McpServerSettings::url(format!("http://{address}/mcp")))]).await;
+    let place: TraceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
+    let context = registry.context(Caller::new("ada", Permission::Admin));
+    let trace = Trace::new(place, None).with_state(Some("vendor=1"));
+    let made = registry.execute(&context.with_trace(trace), ToolCall::new("h.fine", json!({}))).await;
+    let meta = made.result.unwrap().for_model();
+    assert!(meta.contains(&place.to_string()) && meta.contains("vendor=1"), "{meta}");
+    serving.shutdown_background();
 }

@@ -57,12 +57,14 @@ async fn b21_a_module_is_told_in_which_span_it_is_called() {
     let peer = Peer::new("m", &[tool("m.f", "guest")]).await;
     let server = Server::with("m", &peer.url).await;
     let place: TraceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00".parse().unwrap();
-    let context = ada().with_trace(Trace::new(place, None));
+    let context = ada().with_trace(Trace::new(place, None).with_state(Some("vendor=1")));
     let call = || ToolCall::new("m.f", json!({"query": "q"}));
     server.registry.execute(&context, call()).await;
     assert_eq!(peer.calls()[0].headers["traceparent"], place.to_string());
+    assert_eq!(peer.calls()[0].headers["tracestate"], "vendor=1");
     server.registry.execute(&ada(), call()).await;
     assert!(!peer.calls()[1].headers.contains_key("traceparent"));
+    assert!(!peer.calls()[1].headers.contains_key("tracestate"));
 }
 
 #[tokio::test]

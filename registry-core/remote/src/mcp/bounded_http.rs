@@ -1,0 +1,251 @@
+//! The HTTP of the client library, with a bound on the values of each message: the library bounds bytes alone.
+
+use std::{borrow::Cow, collections::HashMap, io, sync::Arc};
+
+use futures_util::{StreamExt, stream::BoxStream};
+use reqwest::{
+    Response, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
+};
+use rmcp::{
+    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage},
+    transport::{
+        common::http_header::{EVENT_STREAM_MIME_TYPE, HEADER_SESSION_ID, JSON_MIME_TYPE},
+        streamable_http_client::{
+            AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
+            StreamableHttpError, StreamableHttpPostResponse,
+        },
+    },
+};
+use sse_stream::{Sse, SseStream};
+
+use super::bounded::Values;
+
+/// How large a message may be, and what a server says when it refuses, in bytes; as the library has it.
+const MAX_MESSAGE: usize = 16 << 20;
+const MAX_REFUSAL: usize = 64 << 10;
+
+type Headers = HashMap<HeaderName, HeaderValue>;
+type Failure = StreamableHttpError<reqwest::Error>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// An HTTP client that makes no message of more values than it may have.
+#[derive(Clone)]
+pub(super) struct BoundedHttp(pub(super) reqwest::Client);
+
+/// Ends with an error at the first event of too many values.
+fn bounded(events: Events) -> Events {
+    let counted = events.scan(false, |is_over, event| {
+        let counted = event.and_then(|event| {
+            let data = event.data.as_deref().unwrap_or_default();
+            Values::default().count(data.as_bytes()).map_err(|fault| SseError::Body(Box::new(fault)))?;
+            Ok(event)
+        });
+        let goes_on = !std::mem::replace(is_over, counted.is_err());
+        std::future::ready(goes_on.then_some(counted))
+    });
+    counted.boxed()
+}
+
+/// The events of an answer, of so many bytes each.
+fn events_of(response: Response, most: usize) -> Events {
+    let (mut bytes, mut is_line_empty) = (0_usize, true);
+    let counted = response.bytes_stream().map(move |chunk| {
+        let chunk = chunk.map_err(io::Error::other)?;
+        for byte in &chunk {
+            match byte {
+                b'\n' if is_line_empty => bytes = 0,
+                b'\n' => is_line_empty = true,
+                b'\r' => {}
+                _ => is_line_empty = false,
+            }
+            bytes += 1;
+            if bytes > most {
+                return Err(io::Error::other(format!("a message has more than {most} bytes")));
+            }
+        }
+        Ok(chunk)
+    });
+    bounded(SseStream::from_bytes_stream(counted).boxed())
+}
+
+/// A body of at most so many bytes.
+async fn body_of(mut response: Response, most: usize) -> Result<Vec<u8>, Failure> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if chunk.len() > most - body.len() {
+            return Err(StreamableHttpError::ResponseBodyTooLarge { max_size: most });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn message_of(body: &[u8]) -> io::Result<ServerJsonRpcMessage> {
+    Values::default().count(body)?;
+    serde_json::from_slice(body).map_err(io::Error::other)
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The scope that a server asks for.
+fn scope(challenge: &str) -> Option<String> {
+    let (_, behind) = challenge.split_once("scope=")?;
+    let scope = match behind.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next(),
+        None => behind.split([',', ' ']).next(),
+    };
+    scope.filter(|scope| !scope.is_empty()).map(str::to_owned)
+}
+
+/// What comes of a message that a server has not taken.
+async fn refused(
+    response: Response,
+    message: &ClientJsonRpcMessage,
+    in_session: bool,
+) -> Result<StreamableHttpPostResponse, Failure> {
+    let (status, headers) = (response.status(), response.headers());
+    let challenge = text(headers, &WWW_AUTHENTICATE).map(str::to_owned);
+    match (status, challenge) {
+        (StatusCode::UNAUTHORIZED, Some(challenge)) => {
+            return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)));
+        }
+        (StatusCode::FORBIDDEN, Some(challenge)) => {
+            let wanted = scope(&challenge);
+            let fault = InsufficientScopeError::new(challenge, wanted);
+            return Err(StreamableHttpError::InsufficientScope(fault));
+        }
+        (StatusCode::NOT_FOUND, _) if in_session => return Err(StreamableHttpError::SessionExpired),
+        _ => {}
+    }
+    let again = text(headers, &RETRY_AFTER).map(str::to_owned);
+    let is_json = text(headers, &CONTENT_TYPE).is_some_and(|kind| kind.starts_with(JSON_MIME_TYPE));
+    let fails_later = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+    let later = || StreamableHttpError::from(HttpStatusError::new(status.as_u16(), again.clone()));
+    if fails_later && (!is_json || status == StatusCode::TOO_MANY_REQUESTS) {
+        return Err(later());
+    }
+    let body = body_of(response, MAX_REFUSAL).await.unwrap_or_default();
+    let told = match message_of(&body) {
+        Ok(JsonRpcMessage::Error(error)) => Some(error),
+        _ => None,
+    };
+    let is_closed = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    // An earlier revision does not know what it is asked first, and cannot say whose question that was.
+    if let ClientJsonRpcMessage::Request(request) = message
+        && matches!(request.request, ClientRequest::DiscoverRequest(_))
+        && !in_session
+        && status.is_client_error()
+        && !is_closed
+    {
+        let error = told.map(|told| told.error);
+        let error = error.unwrap_or_else(|| ErrorData::invalid_request(format!("HTTP {status}"), None));
+        let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+        return Ok(StreamableHttpPostResponse::Json(answer, None));
+    }
+    match told.filter(|_| is_json && !is_closed) {
+        Some(told) => Ok(StreamableHttpPostResponse::Json(JsonRpcMessage::Error(told), None)),
+        None if fails_later => Err(later()),
+        None => Err(unusable(format!("HTTP {status}: {}", String::from_utf8_lossy(&body)))),
+    }
+}
+
+fn unusable(what: String) -> Failure {
+    StreamableHttpError::UnexpectedServerResponse(Cow::Owned(what))
+}
+
+impl StreamableHttpClient for BoundedHttp {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        key: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        self.post_message_with_max_sse_event_size(uri, message, session, key, headers, MAX_MESSAGE).await
+    }
+
+    async fn post_message_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        key: Option<String>,
+        headers: Headers,
+        most: usize,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let in_session = session.is_some();
+        let mut request = self.0.post(&*uri).headers(headers.into_iter().collect());
+        request = request.header(ACCEPT, format!("{EVENT_STREAM_MIME_TYPE}, {JSON_MIME_TYPE}"));
+        if let Some(session) = session {
+            request = request.header(HEADER_SESSION_ID, &*session);
+        }
+        if let Some(key) = key {
+            request = request.bearer_auth(key);
+        }
+        let response = request.json(&message).send().await?;
+        let status = response.status();
+        if !status.is_success() {
+            return refused(response, &message, in_session).await;
+        }
+        let asks = matches!(message, ClientJsonRpcMessage::Request(_));
+        let is_empty = response.content_length() == Some(0) && !asks;
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) || is_empty {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        let given = response.headers().get(HEADER_SESSION_ID).and_then(|value| value.to_str().ok());
+        let given = given.map(str::to_owned);
+        let kind = text(response.headers(), &CONTENT_TYPE).unwrap_or_default().to_owned();
+        if kind.starts_with(EVENT_STREAM_MIME_TYPE) {
+            return Ok(StreamableHttpPostResponse::Sse(events_of(response, most), given));
+        }
+        if !kind.starts_with(JSON_MIME_TYPE) {
+            return Err(StreamableHttpError::UnexpectedContentType(Some(kind)));
+        }
+        match message_of(&body_of(response, MAX_MESSAGE).await?) {
+            Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, given)),
+            // Nothing was asked.
+            Err(_) if !asks => Ok(StreamableHttpPostResponse::Accepted),
+            Err(fault) => Err(unusable(format!("the answer cannot be read: {fault}"))),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        key: Option<String>,
+        headers: Headers,
+    ) -> Result<(), Failure> {
+        self.0.delete_session(uri, session, key, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        key: Option<String>,
+        headers: Headers,
+    ) -> Result<Events, Failure> {
+        self.0.get_stream(uri, session, last, key, headers).await.map(bounded)
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        key: Option<String>,
+        headers: Headers,
+        most: usize,
+    ) -> Result<Events, Failure> {
+        let opened = self.0.get_stream_with_max_sse_event_size(uri, session, last, key, headers, most);
+        opened.await.map(bounded)
+    }
+}
