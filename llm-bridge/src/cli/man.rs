@@ -18,7 +18,8 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let fault = |error: std::io::Error| format!("{}: {error}", arguments.folder.display());
     fs::create_dir_all(&arguments.folder).map_err(fault)?;
-    clap_mangen::generate_to(help::command().disable_help_subcommand(true), &arguments.folder).map_err(fault)?;
+    clap_mangen::generate_to(help::command().disable_help_subcommand(true), &arguments.folder)
+        .map_err(fault)?;
     tell(format_args!("Wrote the manual pages to {}.", arguments.folder.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -214,7 +214,8 @@ async fn b21_what_is_sent_is_checked_and_not_redirected() {
     let to_private = found(&format!("http://{private}/"));
     let (public, _) = serve(any_port(TWO), move |_| to_private.clone()).await;
     let client = PublicHttpClient::builder().allow(Ipv4Net::from(TWO)).build().unwrap();
-    let send = async |url: String| client.send(Method::POST, url.parse().unwrap(), HeaderMap::new(), "a=b").await;
+    let send =
+        async |url: String| client.send(Method::POST, url.parse().unwrap(), HeaderMap::new(), "a=b").await;
     assert_eq!(send(format!("http://{public}/")).await.unwrap().status, 302);
     assert_eq!(send(format!("http://{private}/")).await.unwrap_err().kind(), ErrorKind::PermissionDenied);
     assert_eq!(reached.load(Ordering::SeqCst), 0);

@@ -201,8 +201,8 @@ impl Transport {
                 open(transport, lifecycle, Some(process)).await
             }
             Self::Http { http, config } => {
-                let http = AuthorizedHttp { http: BoundedHttp(http.clone()), bearer: bearer.clone() };
-                let transport = StreamableHttpClientTransport::with_client(http, config.clone());
+                let authorized = AuthorizedHttp { http: BoundedHttp(http.clone()), bearer: bearer.clone() };
+                let transport = StreamableHttpClientTransport::with_client(authorized, config.clone());
                 match open(transport, lifecycle, None).await {
                     Err(fault) if bearer.is_none() => Err(with_auth_hint(fault, http, config).await),
                     opened => opened,
