@@ -2,7 +2,7 @@
 
 use registry_core::store::{ConnectionStore, MemoryStore, Store, StoredConnection};
 
-use crate::{Place, at, tamper};
+use crate::{Place, at, chains::tamper};
 
 fn connection(tenant: &str, user: &str, server: &str, sealed: &str) -> StoredConnection {
     StoredConnection {

@@ -247,7 +247,7 @@ fn hoard() -> Router {
                 "serverInfo": {"name": "hoard", "version": "1"}}),
             "tools/list" => {
                 let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
-                json!({"tools": ["json", "events", "fine"].map(tool)})
+                json!({"tools": (["json", "events", "fine"].map(tool))})
             }
             "tools/call" if called == "fine" => {
                 json!({"content": [{"type": "text", "text": asked["params"]["_meta"].to_string()}]})
@@ -302,7 +302,8 @@ async fn b21_a_server_is_told_in_which_span_it_is_called() {
     let context = registry.context(Caller::new("ada", Permission::Admin));
     let trace = Trace::new(place, None).with_state(Some("vendor=1"));
     let made = registry.execute(&context.with_trace(trace), ToolCall::new("h.fine", json!({}))).await;
-    let meta = made.result.unwrap().for_model();
+    let result = made.result.unwrap();
+    let meta = result.for_model();
     assert!(meta.contains(&place.to_string()) && meta.contains("vendor=1"), "{meta}");
     serving.shutdown_background();
 }
