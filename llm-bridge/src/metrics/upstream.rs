@@ -27,7 +27,9 @@ impl UpstreamMetrics {
         let outcome = match failure {
             None => "success",
             Some(UpstreamError::Unreachable { .. }) => "unreachable",
-            Some(UpstreamError::Refused { .. } | UpstreamError::NoModel(_)) => "refused",
+            Some(
+                UpstreamError::Refused { .. } | UpstreamError::NoModel(_) | UpstreamError::AnsweredElsewhere,
+            ) => "refused",
             Some(UpstreamError::Failed(_)) => "failed",
             Some(UpstreamError::Stalled(_)) => "stalled",
             Some(UpstreamError::Interrupted(_)) => "interrupted",

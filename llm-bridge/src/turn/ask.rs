@@ -355,6 +355,9 @@ pub(super) fn is_away(error: &UpstreamError) -> bool {
     match error {
         UpstreamError::Unreachable { .. } | UpstreamError::Interrupted(_) => true,
         UpstreamError::Refused { status, .. } => matches!(status, 408 | 429 | 500 | 502 | 503 | 504),
-        UpstreamError::Failed(_) | UpstreamError::Stalled(_) | UpstreamError::NoModel(_) => false,
+        UpstreamError::Failed(_)
+        | UpstreamError::Stalled(_)
+        | UpstreamError::NoModel(_)
+        | UpstreamError::AnsweredElsewhere => false,
     }
 }

@@ -1,7 +1,7 @@
 //! Turns that are interrupted: by a server that is killed, a model server that fails, or a client that goes away. What they have done is
 //! [kept](super::transcript), so that the same conversation goes on with it.
 
-use toolrack_apis::{Content, Failure, FailureKind, Message, Role};
+use toolrack_apis::{Content, Message, Role};
 
 use super::{
     ask::is_away,
@@ -16,10 +16,6 @@ use crate::upstream::UpstreamError;
 
 /// The result of a call that was interrupted.
 pub(super) const INTERRUPTED: &str = "Error: the call was interrupted, so whether it took effect is not known. Find that out before you make it again.";
-
-/// Why a turn is not run a second time.
-const MADE_ELSEWHERE: &str = "another server answers the same conversation, with calls that change something; they are not made twice. Wait for that \
-    answer, or ask again when it is there";
 
 impl Run {
     /// Before calls with effects run: takes note of them, and keeps that they are made. Somebody who is killed in the middle cannot say what
@@ -42,8 +38,7 @@ impl Run {
     pub(super) fn is_made_elsewhere(&mut self) -> End {
         self.place.give_up();
         self.under_way = None;
-        let failure = Failure { status: 409, ..Failure::new(FailureKind::InvalidRequest, MADE_ELSEWHERE) };
-        End::Upstream(UpstreamError::Failed(Box::new(failure.not_again())))
+        End::Upstream(UpstreamError::AnsweredElsewhere)
     }
 
     /// The server's calls of an answer as the model is told of them if they are interrupted; `None` where none has an effect.

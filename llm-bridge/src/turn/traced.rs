@@ -110,5 +110,6 @@ fn kind_of(error: &UpstreamError) -> &'static str {
         UpstreamError::Failed(_) => "failed",
         UpstreamError::Interrupted(_) => "interrupted",
         UpstreamError::NoModel(_) => "no_model",
+        UpstreamError::AnsweredElsewhere => "answered_elsewhere",
     }
 }

@@ -37,6 +37,11 @@ pub enum UpstreamError {
         "no model server has the model `{0}`; take one of GET /v1/models, or set `models` of the server that has it"
     )]
     NoModel(String),
+    /// Another server of the same store runs this turn.
+    #[error(
+        "another server answers the same conversation, with calls that change something; they are not made twice. Wait for that answer, or ask again when it is there"
+    )]
+    AnsweredElsewhere,
 }
 
 impl UpstreamError {
@@ -57,7 +62,7 @@ impl UpstreamError {
                     | FailureKind::Timeout
                     | FailureKind::RateLimit
             ),
-            Self::NoModel(_) => false,
+            Self::NoModel(_) | Self::AnsweredElsewhere => false,
         }
     }
 
@@ -65,7 +70,11 @@ impl UpstreamError {
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
             Self::Refused { failure, .. } | Self::Failed(failure) => Some(&failure.message),
-            Self::Unreachable { .. } | Self::Stalled(_) | Self::Interrupted(_) | Self::NoModel(_) => None,
+            Self::Unreachable { .. }
+            | Self::Stalled(_)
+            | Self::Interrupted(_)
+            | Self::NoModel(_)
+            | Self::AnsweredElsewhere => None,
         }
     }
 }
@@ -88,6 +97,10 @@ impl From<UpstreamError> for Failure {
             }
             UpstreamError::Unreachable { .. } | UpstreamError::Interrupted(_) => Self::of_upstream(message),
             UpstreamError::NoModel(_) => Self::new(FailureKind::NotFound, message),
+            // Clients repeat a 409 by themselves.
+            UpstreamError::AnsweredElsewhere => {
+                Self { status: 409, ..Self::new(FailureKind::InvalidRequest, message) }.not_again()
+            }
         }
     }
 }

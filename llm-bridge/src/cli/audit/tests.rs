@@ -172,7 +172,8 @@ async fn k25_records_are_verified_against_heads_in_another_database() {
     let store = async |name: &str, records: usize| {
         let store = Arc::new(SqliteSettings::new(folder.path().join(name)).open().await.unwrap());
         for _ in 0..records {
-            let record = AuditRecord { tenant: "default".to_owned(), ..AuditRecord::default() };
+            let tool = if records > 3 { "other" } else { "same" }.to_owned();
+            let record = AuditRecord { tenant: "default".to_owned(), tool, ..AuditRecord::default() };
             store.record(record).await.unwrap();
         }
         store

@@ -310,7 +310,9 @@ impl From<UpstreamError> for Unanswered {
             return Self::Unread(message.to_owned());
         }
         match error {
-            UpstreamError::Refused { .. } | UpstreamError::NoModel(_) => Self::Refused(error),
+            UpstreamError::Refused { .. } | UpstreamError::NoModel(_) | UpstreamError::AnsweredElsewhere => {
+                Self::Refused(error)
+            }
             error => Self::Failed(error.to_string()),
         }
     }

@@ -18,7 +18,10 @@ static READERS: Semaphore = Semaphore::const_new(AT_ONCE);
 
 /// The users who read whole chats, each one at a time.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Reading(Arc<Mutex<HashMap<(String, String), Weak<Semaphore>>>>);
+pub(super) struct Reading(Arc<Mutex<ByUser>>);
+
+/// By tenant and user.
+type ByUser = HashMap<(String, String), Weak<Semaphore>>;
 
 impl Reading {
     fn of(&self, owner: (&str, &str)) -> Arc<Semaphore> {

@@ -28,7 +28,7 @@ const ABOUT: &str = "A registry of tools, and a chat backend that lets a local m
     Without a valid key `Host` has to be `localhost`, an IP address or one of `allowed_hosts` (else 421). An `Origin` has to be this \
     server's own or one of `allowed_origins` (else 403). A path may end with a slash.";
 
-const TAGS: [(&str, &str); 13] = [
+const TAGS: [(&str, &str); 16] = [
     ("Chat", "Chats with a model and its tools, in the forms of several APIs."),
     ("Ollama", "The addresses of Ollama's API beside its chat."),
     ("Passed on", "What the model server answers by itself."),
@@ -38,8 +38,11 @@ const TAGS: [(&str, &str); 13] = [
     ("Documents", "Documents that tools search."),
     ("Personas", "Named sets of modules that users may use."),
     ("Chats", "Chats that the server keeps, with turns that go on without a client."),
+    ("Users", "Users and their keys."),
     ("Approvals", "Human approval of calls."),
     ("Questions", "What tools ask their users."),
+    ("Schedule", "Calls that are made later."),
+    ("Audit", "The records of calls and changes."),
     ("Webhooks", "Messages that could not be delivered."),
     ("Server", "The chat page and the server itself."),
 ];

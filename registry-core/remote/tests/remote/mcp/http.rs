@@ -297,7 +297,8 @@ async fn b21_a_server_is_told_in_which_span_it_is_called() {
     let address = listener.local_addr().unwrap();
     let serving = serve(listener, hoard());
     let registry = registry();
-    settled(&registry, &[("h", McpServerSettings::url(format!("http://{address}/mcp")))]).await;
+    let _servers =
+        settled(&registry, &[("h", McpServerSettings::url(format!("http://{address}/mcp")))]).await;
     let place: TraceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
     let context = registry.context(Caller::new("ada", Permission::Admin));
     let trace = Trace::new(place, None).with_state(Some("vendor=1"));
