@@ -68,7 +68,7 @@ pub(super) fn routes(connections: Option<&Connections>, identities: &Arc<Identit
     .query("iss", "The authorization server.")
     .query("error", "Why it has refused.")
     .answers_with(200, html, "The account is connected.")
-    .answers_with(400, html, "It belongs to no authorization of this browser, or was refused.")
+    .answers_with(403, html, "It belongs to no authorization of this browser, or was refused.")
     .answers_with(503, html, "The authorization server does not answer as it should.");
     let begin = Operation::new(
         Method::GET,
@@ -217,15 +217,15 @@ async fn end(
     let (status, title, message) = match finished {
         Ok(server) => (StatusCode::OK, "Connected", format!("{server} can be used now. Go back to where you came from.")),
         Err(ConnectError::Foreign) => (
-            StatusCode::BAD_REQUEST,
+            StatusCode::FORBIDDEN,
             "Not connected",
             "This authorization was not begun in this browser by you, or it has been used or waited too long.".to_owned(),
         ),
         Err(ConnectError::Unknown) => {
-            (StatusCode::BAD_REQUEST, "Not connected", "The server is not configured any more.".to_owned())
+            (StatusCode::FORBIDDEN, "Not connected", "The server is not configured any more.".to_owned())
         }
         Err(ConnectError::Refused(error)) => {
-            (StatusCode::BAD_REQUEST, "Not connected", format!("The authorization server has refused: {error}."))
+            (StatusCode::FORBIDDEN, "Not connected", format!("The authorization server has refused: {error}."))
         }
         Err(ConnectError::Failed(cause)) => {
             tracing::error!(cause, "mcp_authorization_failed");

@@ -165,9 +165,9 @@ fn filtered(operation: Operation) -> Operation {
         .query("user", "Only calls of this user.")
         .query("tool", "Only calls of this tool, or changes by this command, such as `toolrack user add`.")
         .query("call_id", "Only the call with this id.")
-        .query("since", "Only from this time on, such as `2026-03-01T12:00:00Z`.")
-        .query("until", "Only before this time.")
-        .query("only", "`intent`, `success` or `failure`.")
+        .query_time("since", "Only from this time on, such as `2026-03-01T12:00:00Z`.")
+        .query_time("until", "Only before this time.")
+        .query_choice("only", "Only records of this kind.", &["intent", "success", "failure"])
         .refuses(400, "A query parameter is unknown or not valid (`invalid_request_error`).")
         .refuses(403, NOT_ADMIN)
         .refuses(404, "The server keeps no audit that can be read (`audit_not_kept`).")
@@ -180,8 +180,8 @@ pub(super) fn list_operation() -> Operation {
         "list_audit",
         "The tenant's audit records, the newest first",
     ))
-    .query("before", "Only records behind those that were read: `next` of their answer.")
-    .query("limit", "At most so many, up to 1000; 50 where it is not said.")
+    .query_number("before", "Only records behind those that were read: `next` of their answer.")
+    .query_number("limit", "At most so many, up to 1000; 50 where it is not said.")
     .answers::<AuditList>(200, "The records.")
 }
 

@@ -83,6 +83,27 @@ impl Operation {
         self.parameter("query", name, about, json!({"type": "string"}), false)
     }
 
+    /// An optional query parameter that is a whole number, not below 0.
+    pub(in crate::server) fn query_number(self, name: &str, about: &str) -> Self {
+        self.parameter(
+            "query",
+            name,
+            about,
+            json!({"type": "integer", "minimum": 0, "maximum": i64::MAX}),
+            false,
+        )
+    }
+
+    /// An optional query parameter that is a time of RFC 3339.
+    pub(in crate::server) fn query_time(self, name: &str, about: &str) -> Self {
+        self.parameter("query", name, about, json!({"type": "string", "format": "date-time"}), false)
+    }
+
+    /// An optional query parameter that is one of some words.
+    pub(in crate::server) fn query_choice(self, name: &str, about: &str, choices: &[&str]) -> Self {
+        self.parameter("query", name, about, json!({"type": "string", "enum": choices}), false)
+    }
+
     /// An optional query parameter that is `true` or `false`.
     pub(in crate::server) fn query_flag(self, name: &str, about: &str) -> Self {
         self.parameter("query", name, about, json!({"type": "boolean"}), false)
