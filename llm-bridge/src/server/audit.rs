@@ -180,8 +180,8 @@ pub(super) fn list_operation() -> Operation {
         "list_audit",
         "The tenant's audit records, the newest first",
     ))
-    .query_number("before", "Only records behind those that were read: `next` of their answer.")
-    .query_number("limit", "At most so many, up to 1000; 50 where it is not said.")
+    .query_number("before", "Only records behind those that were read: `next` of their answer.", 0, i64::MAX)
+    .query_number("limit", "At most so many, up to 1000; 50 where it is not said.", 1, MAX_LIMIT as i64)
     .answers::<AuditList>(200, "The records.")
 }
 

@@ -83,13 +83,13 @@ impl Operation {
         self.parameter("query", name, about, json!({"type": "string"}), false)
     }
 
-    /// An optional query parameter that is a whole number, not below 0.
-    pub(in crate::server) fn query_number(self, name: &str, about: &str) -> Self {
+    /// An optional query parameter that is a whole number.
+    pub(in crate::server) fn query_number(self, name: &str, about: &str, least: i64, most: i64) -> Self {
         self.parameter(
             "query",
             name,
             about,
-            json!({"type": "integer", "minimum": 0, "maximum": i64::MAX}),
+            json!({"type": "integer", "minimum": least, "maximum": most}),
             false,
         )
     }
