@@ -34,8 +34,9 @@ pub(super) fn threads() -> Handle {
     }
 }
 
-/// How long one message may be, in bytes: the largest result, and what is around it.
-pub(super) const MAX_LINE: usize = MAX_REPLY + MAX_PICTURES + 64 * 1024;
+/// How long one message may be, in bytes: the largest result with its pictures, and what is around it.
+pub(super) const MAX_LINE: usize = 37 << 20;
+const _: () = assert!(MAX_LINE > MAX_REPLY + MAX_PICTURES);
 
 /// Counts the values of a JSON text before they are made.
 #[derive(Default)]
