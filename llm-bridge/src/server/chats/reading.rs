@@ -38,8 +38,8 @@ impl Reading {
 }
 
 impl Access {
-    /// All messages of a chat. They are in memory twice until the request is answered, as they are kept and as they are sent, which counts
-    /// like the body of a request.
+    /// All messages of a chat. Until the request is answered they are in memory up to three times, as the database gives them, as they
+    /// are kept here and as they are decoded, which counts like the body of a request.
     ///
     /// # Errors
     /// 503 where the user, or all together, have as much under way as may be.
@@ -50,7 +50,7 @@ impl Access {
         let _reader = READERS.acquire().await.map_err(closed)?;
         let all = self.store.chat_messages(self.key(id)).await?;
         let size: usize = all.iter().map(|message| message.document.len()).sum();
-        self.identity.hold(2 * size)?;
+        self.identity.hold(3 * size)?;
         Ok(all)
     }
 }
