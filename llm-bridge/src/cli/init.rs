@@ -23,6 +23,8 @@ use crate::upstream::{DEMO, Upstream};
 
 /// How long a model server may take to list its models.
 const LISTS: Duration = Duration::from_secs(5);
+/// The answer that leaves the model server open.
+const SEARCH: &str = "search";
 /// The most models that are offered.
 const MAX_MODELS: usize = 20;
 
@@ -98,14 +100,15 @@ async fn ask(flags: Flags, lines: &mut Option<Input>) -> Result<Option<Answers>,
     } else {
         let found = Upstream::find(answers.upstream_api_key.clone(), LISTS).await;
         let (usual, note) = match found.is_demo() {
-            true => (DEMO.to_owned(), "No model server was found on the usual ports".to_owned()),
+            true => (SEARCH.to_owned(), "No model server was found on the usual ports".to_owned()),
             false => (found.address(), format!("{} answers at {}", found.kind(), found.address())),
         };
         tell(one_line(&format!("{note}.")));
-        let question = "Address of the model server, or `demo`";
-        let check = |text: &str| address::check_upstream(text);
+        let question =
+            "Address of the model server; `search` looks for one at each start, and `demo` is built in";
+        let check = |text: &str| if text == SEARCH { Ok(()) } else { address::check_upstream(text) };
         let Some(upstream) = answer(lines, question, &usual, check).await else { return Ok(None) };
-        answers.upstream = Some(upstream);
+        answers.upstream = Some(upstream).filter(|upstream| upstream != SEARCH);
     }
     if answers.model.is_none()
         && lines.is_some()
@@ -199,6 +202,7 @@ fn file_text(answers: &Answers) -> String {
 {api_key}
 
 # The model server: the base URL of Ollama, llama.cpp, vLLM, SGLang, LM Studio or any other with OpenAI's API; `demo` is built in and no model.
+# Without it the usual local ports are tried at each start.
 {upstream}
 {upstream_api_key}
 

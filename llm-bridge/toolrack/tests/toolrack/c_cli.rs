@@ -51,6 +51,39 @@ fn parse_goes_on_after_a_bad_line() {
 }
 
 #[test]
+fn u7_a_configuration_is_begun_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("toolrack.toml");
+    let init = |more: &[&str]| toolrack_in(folder.path(), &[&["init"], more].concat(), &[], b"");
+    // Nobody is there to be asked.
+    assert!(reported(&init(&[])).contains("--yes") && !file.exists());
+    assert!(reported(&init(&["--yes", "--listen", "nowhere"])).contains("nowhere") && !file.exists());
+    assert!(init(&["--yes", "--upstream", "demo"]).status.success());
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert!(written.contains("\nupstream = \"demo\"\n") && !written.contains("\napi_key"), "{written}");
+    let refused = init(&["--yes", "--upstream", "demo"]);
+    assert!(reported(&refused).contains("--force") && refused.status.code() == Some(1));
+    // Beyond this machine there is a key.
+    let output = init(&["--yes", "--force", "--upstream", "demo", "--listen", "0.0.0.0:7331"]);
+    let written = std::fs::read_to_string(&file).unwrap();
+    let key = written.lines().find_map(|line| line.strip_prefix("api_key = \"")?.strip_suffix('"')).unwrap();
+    assert!(key.len() >= 32 && reported(&output).contains(key));
+    assert!(toolrack_in(folder.path(), &["tools", "list"], &[], b"").status.success());
+}
+
+#[test]
+fn u7_each_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = toolrack_in(folder.path(), &["man", "man1"], &[], b"");
+    assert!(output.status.success(), "{}", reported(&output));
+    let page = std::fs::read_to_string(folder.path().join("man1/toolrack-key-create.1")).unwrap();
+    assert!(page.contains(".TH toolrack-key-create 1") && page.contains("\\-\\-tenant"), "{page}");
+    let files = std::fs::read_dir(folder.path().join("man1")).unwrap();
+    let names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.iter().all(|name| !name.contains("help")), "{names:?}");
+}
+
+#[test]
 fn wrong_usage_is_told_as_such() {
     for (arguments, word) in [(&["parse", "--chunk", "0"][..], "--chunk"), (&["chat", " "], "empty")] {
         let output = toolrack(arguments, &[], b"");
