@@ -55,6 +55,9 @@ pub struct Conversation {
     pub missing_items: Vec<String>,
     /// Whether the first message has instructions for this request only, which are not kept.
     pub has_instructions: bool,
+    /// Whether a turn begins anew where an earlier one at its place broke off: whoever keeps the conversation has what that one did, and goes
+    /// on with it when the user says so.
+    pub begins_anew: bool,
 }
 
 /// An answer of a conversation that the server keeps, with all that the turn has added.

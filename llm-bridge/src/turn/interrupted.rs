@@ -130,7 +130,7 @@ impl Run {
         }
         self.restore_results();
         let has_more = has_run || resumed.messages > 0 && has_failed;
-        if !has_more || !self.backend.has_user().await {
+        if !has_more || self.request.conversation.begins_anew || !self.backend.has_user().await {
             return;
         }
         let messages = self.added_behind(self.place.trailing);

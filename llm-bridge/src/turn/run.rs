@@ -375,7 +375,8 @@ impl Run {
 
     async fn assemble(&mut self) {
         let model = self.route.full_name();
-        let resuming = self.offer.has_server_tools().then(|| self.offer.context.cancellation().clone());
+        let may_resume = self.offer.has_server_tools() && !self.request.conversation.begins_anew;
+        let resuming = may_resume.then(|| self.offer.context.cancellation().clone());
         self.place = assemble(&self.backend, &mut self.request, &self.offer, &model, resuming).await;
         (self.sent, self.shown) = (self.request.messages.len(), self.place.shown());
         self.count_resumed();

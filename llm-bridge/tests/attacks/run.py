@@ -635,7 +635,7 @@ def _(server):
         expect("does not match" in answer[1], answer[1][:300])
 
 
-@row("A25", "a large chat, read by many at once", memory=1000 * MIB, disk=200 * MIB)
+@row("A25", "a large chat, read by many at once", memory=600 * MIB, disk=200 * MIB)
 def _(server):
     status, text = server.request("POST", "/api/chats", {})
     expect(status == 201, f"{status} {text}")

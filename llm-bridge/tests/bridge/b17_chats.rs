@@ -502,6 +502,25 @@ async fn b17_bad_requests_say_what_to_send_and_leave_nothing_behind() {
 }
 
 #[tokio::test]
+async fn b17_a_turn_that_was_stopped_is_not_gone_on_with_by_another_chat() {
+    let wait = Arc::new(Notify::new());
+    let replies = [sum().into(), waiting("Hel", &wait, "lo"), sum().into(), Reply::text("It is 5.")];
+    let rack = Setup::new().start(replies).await;
+    let chat = new_chat(&rack).await;
+    let begun = turn(&rack, &chat, json!({"content": "2 + 3?"})).await;
+    let id = begun["answer"]["id"].clone();
+    within(async { while text(&message(&get(&rack, &chat).await, &id)) != "Hel" {} }).await;
+    post(&rack, &format!("{chat}/stop"), json!({})).await;
+    settled(&rack, &chat).await;
+
+    let answer = ask(&rack, &new_chat(&rack).await, "2 + 3?").await;
+    let types: Vec<_> = answer["parts"].as_array().unwrap().iter().map(|part| part["type"].clone()).collect();
+    assert_eq!(types, ["call", "text"], "what the model is told is shown: {answer}");
+    let asked = rack.upstream.asked();
+    assert_eq!(asked[2].messages().len(), 1, "{:?}", asked[2].messages());
+}
+
+#[tokio::test]
 async fn b17_a_failed_turn_says_why_and_its_question_is_asked_again() {
     let rack = Setup::bare().start([Reply::error(400, "no such thing"), Reply::text("Yes.")]).await;
     let chat = new_chat(&rack).await;
@@ -586,6 +605,7 @@ async fn b17_what_a_server_has_done_before_it_was_killed_is_there_and_cut_off() 
         }, "said": []})
         .to_string()
         .into(),
+        context: "".into(),
     };
     let calls = json!([
         {"type": "text", "text": "Let me see."},

@@ -208,15 +208,15 @@ export async function longChats(browser) {
 
   await check('b17 typing goes on while an answer of 200 KB comes', async () => {
     if (answer.length < 190_000) throw new Error(`only ${answer.length}`);
-    await slowly(page, answer, 500, 5);
+    await slowly(page, answer, 500, 15);
     await page.press('#question', 'Enter');
-    const times = await typed(page, 'And while it comes, one can write the next question at ease.');
+    const times = await typed(page, 'And while it comes, one can write the next question at ease. '.repeat(3));
     equal(await page.locator('#stop:visible').count(), 1, 'answers under way');
     await idle(page);
     console.log(`        input to paint: median ${Math.round(times[times.length >> 1])} ms, 95th percentile ${Math.round(p95(times))} ms`);
     if (!(p95(times) < 50)) throw new Error(`${p95(times)} ms`);
     await page.waitForSelector('.answer:last-child .hljs-keyword', { state: 'attached' });
-    equal(await page.locator('.answer:last-child .text > p').count(), 2000, 'paragraphs');
+    equal(await page.locator('.answer:last-child .text p').count(), 2000, 'paragraphs');
   });
   await context.close();
 }

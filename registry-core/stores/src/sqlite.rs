@@ -233,6 +233,7 @@ impl Database for File {
             include_str!("schema/chats_sqlite.sql"),
             include_str!("schema/sessions_sqlite.sql"),
             include_str!("schema/connections_sqlite.sql"),
+            include_str!("schema/chats_context.sql"),
         ]
     }
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use registry_core::store::ChatMessage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolrack_apis::{Call, Content, Media, MediaKind, MediaSource, Message, Role, ToolResult, names::legal};
 
 use crate::{server::api_error::ApiError, turn::write_within};
@@ -196,18 +196,32 @@ impl Shown {
 }
 
 /// A message as it is kept.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub(super) struct Kept {
     pub(super) shown: Shown,
     /// What the model gets of it: the user's message, or what the turn has added to the conversation. Empty of a turn that did not end by itself.
-    #[serde(default)]
     pub(super) said: Vec<Message>,
     /// The deferred tools that the conversation has found by then.
-    #[serde(default)]
     pub(super) found: Vec<String>,
 }
 
-/// The same without what the page does not need.
+/// What the model gets of a message, as it is kept.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Context {
+    said: Vec<Message>,
+    found: Vec<String>,
+}
+
+/// What is shown of a message, as it is kept. Earlier versions have kept with it what the model gets.
+#[derive(Deserialize)]
+struct Document {
+    shown: Shown,
+    #[serde(flatten)]
+    context: Context,
+}
+
+/// The same for whoever shows it.
 #[derive(Deserialize)]
 struct OnlyShown {
     shown: Shown,
@@ -248,28 +262,34 @@ impl Kept {
 
     /// Reads the message of a store.
     pub(super) fn of(message: &ChatMessage) -> Result<Self, ApiError> {
-        serde_json::from_str(&message.document).map_err(|error| unreadable(&error))
+        let read = || {
+            let Document { shown, context } = serde_json::from_str(&message.document)?;
+            let context = match &*message.context {
+                "" => context,
+                context => serde_json::from_str(context)?,
+            };
+            Ok(Self { shown, said: context.said, found: context.found })
+        };
+        read().map_err(|error| unreadable(&error))
     }
 
     /// The message for the store. What the model gets of it is left out where it is too large.
     pub(super) fn stored(&self) -> Result<ChatMessage, serde_json::Error> {
         #[derive(Serialize)]
         struct Written<'k> {
-            shown: &'k Shown,
             said: &'k [Message],
             found: &'k [String],
         }
         let Self { shown, said, found } = self;
-        let write = |said: &[Message]| serde_json::to_string(&Written { shown, said, found });
-        let document = match shown.role {
+        let write = |said: &[Message]| serde_json::to_string(&Written { said, found });
+        let is_small = |text: &str| u64::try_from(text.len()).is_ok_and(|bytes| bytes <= MAX_SAID);
+        let context = match shown.role {
             By::User => write(said)?,
-            By::Assistant => {
-                let own = u64::try_from(write(&[])?.len()).unwrap_or(u64::MAX);
-                let document = write_within(own.saturating_add(MAX_SAID), said, write)?;
-                let is_small =
-                    u64::try_from(document.len()).is_ok_and(|bytes| bytes <= own.saturating_add(MAX_SAID));
-                if is_small { document } else { write(&[])? }
-            }
+            By::Assistant if said.is_empty() && found.is_empty() => String::new(),
+            By::Assistant => match write_within(MAX_SAID, said, write)? {
+                small if is_small(&small) => small,
+                _ => write(&[])?,
+            },
         };
         let mut text = shown.text();
         text.truncate(text.floor_char_boundary(SEARCHED));
@@ -278,7 +298,8 @@ impl Kept {
             parent: shown.parent.clone(),
             created_at: shown.created_at,
             text,
-            document: document.into(),
+            document: serde_json::to_string(&json!({ "shown": shown }))?.into(),
+            context: context.into(),
         })
     }
 
@@ -391,4 +412,25 @@ pub(super) fn file(kept: &Kept, at: usize) -> Option<(String, String, Vec<u8>)> 
     };
     let media_type = media.known_type().unwrap_or("application/octet-stream").to_owned();
     Some((media.name.clone().unwrap_or_else(|| "file".to_owned()), media_type, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a25_what_the_model_gets_stands_beside_what_is_shown() {
+        let said = Message::text(Role::User, "Hello");
+        let kept = Kept::of_user(("chat_1", "msg_1".into()), None, Timestamp::UNIX_EPOCH, said.clone());
+        let mut stored = kept.stored().unwrap();
+        assert!(!stored.document.contains("\"said\"") && stored.context.contains("Hello"));
+        assert_eq!(Kept::of(&stored).unwrap().said, std::slice::from_ref(&said));
+        assert_eq!(Shown::of(&stored).unwrap(), kept.shown);
+
+        // Earlier versions have kept both as one.
+        stored.document = json!({"shown": kept.shown, "said": [said], "found": ["a.b"]}).to_string().into();
+        stored.context = "".into();
+        let kept = Kept::of(&stored).unwrap();
+        assert_eq!((kept.said, kept.found), (vec![said], vec!["a.b".to_owned()]));
+    }
 }

@@ -9,6 +9,7 @@ use registry_core::store::ChatError;
 use super::{
     Access, ChatShown, NOT_FOUND,
     message::{Kept, file as file_of},
+    reading,
     tree::Tree,
 };
 use crate::server::{api_error::ApiError, body::decode, files::served, name::Names, openapi::Operation};
@@ -64,7 +65,7 @@ pub(super) async fn file(
 ) -> Result<([(HeaderName, HeaderValue); 6], Vec<u8>), ApiError> {
     access.chat(&id).await?;
     let message = access.store.chat_message(access.key(&id), &message).await?.ok_or_else(unknown)?;
-    let size = message.document.len();
+    let size = reading::bytes(&message);
     let read = move || Kept::of(&message).map(|kept| file_of(&kept, number));
     let found = decode(size, read).await??;
     let (name, media_type, bytes) =

@@ -6,7 +6,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use registry_core::store::ChatMessage;
+use registry_core::store::{ChatMessage, StoreFuture};
 use tokio::sync::Semaphore;
 
 use super::Access;
@@ -38,21 +38,37 @@ impl Reading {
 }
 
 impl Access {
-    /// All messages of a chat. Until the request is answered they are in memory up to three times, as the database gives them, as they
-    /// are kept here and as they are decoded, which counts like the body of a request.
+    /// All messages of a chat, to be shown.
+    ///
+    /// # Errors
+    /// As those of [`whole_messages`](Self::whole_messages).
+    pub(super) async fn messages(&self, id: &str) -> Result<Vec<ChatMessage>, ApiError> {
+        self.read(self.store.chat_messages(self.key(id))).await
+    }
+
+    /// All messages of a chat, with what the model gets of them. Until the request is answered they are in memory up to three times, as the
+    /// database gives them, as they are kept here and as they are decoded, which counts like the body of a request.
     ///
     /// # Errors
     /// 503 where the user, or all together, have as much under way as may be.
-    pub(super) async fn messages(&self, id: &str) -> Result<Vec<ChatMessage>, ApiError> {
+    pub(super) async fn whole_messages(&self, id: &str) -> Result<Vec<ChatMessage>, ApiError> {
+        self.read(self.store.whole_chat_messages(self.key(id))).await
+    }
+
+    async fn read(&self, read: StoreFuture<'_, Vec<ChatMessage>>) -> Result<Vec<ChatMessage>, ApiError> {
         let closed = |_| ApiError::internal("the server is being stopped");
         let own = self.turns.reading.of(self.owner());
         let _own = own.acquire().await.map_err(closed)?;
         let _reader = READERS.acquire().await.map_err(closed)?;
-        let all = self.store.chat_messages(self.key(id)).await?;
-        let size: usize = all.iter().map(|message| message.document.len()).sum();
-        self.identity.hold(3 * size)?;
+        let all = read.await?;
+        self.identity.hold(3 * all.iter().map(bytes).sum::<usize>())?;
         Ok(all)
     }
+}
+
+/// How much is read of a message.
+pub(super) fn bytes(message: &ChatMessage) -> usize {
+    message.document.len() + message.context.len()
 }
 
 #[cfg(test)]

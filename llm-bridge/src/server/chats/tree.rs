@@ -81,6 +81,7 @@ mod tests {
             created_at: jiff::Timestamp::UNIX_EPOCH,
             text: String::new(),
             document: "{}".into(),
+            context: "".into(),
         };
         rows.map(message).into()
     }

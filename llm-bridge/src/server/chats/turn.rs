@@ -22,6 +22,7 @@ use super::{
     keeper::Keeper,
     message::{By, Kept, Shown, Status},
     plan::{GO_ON, NewTurn},
+    reading,
     running::{Live, Running, said_before},
     settings::Settings,
     title,
@@ -151,7 +152,7 @@ async fn begin(
 ) -> Result<Begun, ApiError> {
     let chat = access.chat(&id).await?;
     let settings = Settings::of(&chat.settings)?;
-    let all = access.messages(&id).await?;
+    let all = access.whole_messages(&id).await?;
     let has_content = new.content.is_some();
     let body = new.request(&settings, &id);
     let body = serde_json::to_vec(&body).map_err(|fault| ApiError::internal(fault.to_string()))?;
@@ -160,7 +161,7 @@ async fn begin(
         let too_large = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message);
         return Err(too_large.param("content"));
     }
-    let size = body.len() + all.iter().map(|message| message.document.len()).sum::<usize>();
+    let size = body.len() + all.iter().map(reading::bytes).sum::<usize>();
     let leaf = chat.leaf.clone();
     let read = move || {
         let (parts, ()) = axum::http::Request::new(()).into_parts();
@@ -181,6 +182,7 @@ async fn begin(
     request.thinking = settings.thinking()?;
     let system = settings.system.as_deref().filter(|system| !system.trim().is_empty());
     request.conversation.has_instructions = system.is_some();
+    request.conversation.begins_anew = true;
     request.messages =
         system.map(|system| Message::text(Role::System, system)).into_iter().chain(plan.last).collect();
     (request.conversation.earlier, request.conversation.found) = (plan.earlier, plan.found.clone());

@@ -77,14 +77,16 @@ pub struct ChatMessage {
     pub created_at: Timestamp,
     /// What is found in it by its words.
     pub text: String,
-    /// All of it, as JSON text that a store does not look into.
+    /// What is shown of it, as JSON text that a store does not look into.
     pub document: Arc<str>,
+    /// What the model gets of it, which may be much larger, in the same way. Empty where it was not read.
+    pub context: Arc<str>,
 }
 
 impl ChatMessage {
     /// What it counts towards the limits, in bytes: its texts, that which is searched twice, and 1 KiB for the rest.
     pub fn size(&self) -> u64 {
-        let bytes = 2 * self.text.len() + self.document.len();
+        let bytes = 2 * self.text.len() + self.document.len() + self.context.len();
         ROW_BYTES.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 }
@@ -271,10 +273,13 @@ pub trait ChatStore: Send + Sync {
     /// Puts a message in place of the one of its id, whether or not there is room for it: whoever does so bounds it. False if there is none.
     fn put_chat_message<'a>(&'a self, key: ChatKey<'a>, message: ChatMessage) -> StoreFuture<'a, bool>;
 
-    /// The messages of a chat, oldest first.
+    /// The messages of a chat, oldest first, without what the model gets of them.
     fn chat_messages<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Vec<ChatMessage>>;
 
-    /// One message of a chat.
+    /// The messages of a chat, oldest first, whole.
+    fn whole_chat_messages<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Vec<ChatMessage>>;
+
+    /// One message of a chat, whole.
     fn chat_message<'a>(&'a self, key: ChatKey<'a>, id: &'a str) -> StoreFuture<'a, Option<ChatMessage>>;
 
     /// Deletes messages of a chat, and sets the last message of the branch that is shown.

@@ -67,6 +67,13 @@ impl ChatStore for MemoryStore {
     }
 
     fn chat_messages<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Vec<ChatMessage>> {
+        self.with_chats(|chats| {
+            let messages = chats.messages(key).into_iter();
+            Ok(messages.map(|message| ChatMessage { context: "".into(), ..message }).collect())
+        })
+    }
+
+    fn whole_chat_messages<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Vec<ChatMessage>> {
         self.with_chats(|chats| Ok(chats.messages(key)))
     }
 

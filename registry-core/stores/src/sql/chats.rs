@@ -17,7 +17,9 @@ const HERE: &str = "tenant = $1 AND user_id = $2 AND id = $3";
 const IN_CHAT: &str = "tenant = $1 AND user_id = $2 AND chat = $3";
 const COLUMNS: &str =
     "id, title, titled_by, pinned, created_at, updated_at, leaf, settings, turn, turn_seen_at";
-const MESSAGE: &str = "id, parent, created_at, text, document";
+const MESSAGE: &str = "id, parent, created_at, text, document, context";
+/// A message without what the model gets of it.
+const SHOWN: &str = "id, parent, created_at, text, document, ''";
 
 /// Adds a chat, where the user has room for another one.
 const BEGIN: &str = "INSERT INTO chats (tenant, user_id, id, title, words, titled_by, pinned, created_at, updated_at, leaf, settings,
@@ -29,8 +31,8 @@ const BEGIN: &str = "INSERT INTO chats (tenant, user_id, id, title, words, title
 
 /// Adds a message to a chat that has room for all `$10` bytes and `$11` messages of which it is one.
 const ADD: &str =
-    "INSERT INTO chat_messages (tenant, user_id, chat, id, parent, created_at, size, words, text, document)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $14 FROM chats
+    "INSERT INTO chat_messages (tenant, user_id, chat, id, parent, created_at, size, words, text, document, context)
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $14, $16 FROM chats
     WHERE tenant = $1 AND user_id = $2 AND id = $3 AND size + $10 <= $12
     AND (SELECT COUNT(*) + $11 <= $13 FROM chat_messages WHERE tenant = $1 AND user_id = $2 AND chat = $3)
     AND (SELECT COALESCE(SUM(size), 0) + $10 <= $15 FROM chats WHERE tenant = $1 AND user_id = $2)
@@ -77,8 +79,9 @@ fn chat(row: &mut Row) -> Result<StoredChat, StoreError> {
 fn message(mut row: Row) -> Result<ChatMessage, StoreError> {
     let (id, parent) = (row.text()?.to_string(), row.text()?.to_string());
     let parent = Some(parent).filter(|parent| !parent.is_empty());
-    let (created_at, text, document) = (row.time()?, row.text()?.to_string(), row.text()?);
-    Ok(ChatMessage { id, parent, created_at, text, document })
+    let (created_at, text, document, context) =
+        (row.time()?, row.text()?.to_string(), row.text()?, row.text()?);
+    Ok(ChatMessage { id, parent, created_at, text, document, context })
 }
 
 /// A text as a database can keep it.
@@ -264,7 +267,7 @@ impl ChatStore for SqlStore {
             let mut statements = vec![find];
             for (before, message) in messages.into_iter().enumerate() {
                 let size = message.size();
-                let ChatMessage { id, parent, created_at, text, document } = message;
+                let ChatMessage { id, parent, created_at, text, document, context } = message;
                 let more: Vec<Value> = vec![
                     id.into(),
                     parent.unwrap_or_default().into(),
@@ -278,6 +281,7 @@ impl ChatStore for SqlStore {
                     saturated(limits.max_messages).into(),
                     document.into(),
                     saturated(limits.max_user_bytes).into(),
+                    context.into(),
                 ];
                 statements.push(of_chat(ADD, key, more));
             }
@@ -313,13 +317,19 @@ impl ChatStore for SqlStore {
                 return Ok(false);
             }
             let size = saturated(message.size());
-            let ChatMessage { id, text, document, .. } = message;
+            let ChatMessage { id, text, document, context, .. } = message;
             let put = format!(
-                "UPDATE chat_messages SET size = $5, words = $6, text = $7, document = $8 \
+                "UPDATE chat_messages SET size = $5, words = $6, text = $7, document = $8, context = $9 \
                  WHERE {IN_CHAT} AND id = $4 RETURNING id"
             );
-            let more: Vec<Value> =
-                vec![id.into(), size.into(), fold(&text).into(), kept(&text).into(), document.into()];
+            let more: Vec<Value> = vec![
+                id.into(),
+                size.into(),
+                fold(&text).into(),
+                kept(&text).into(),
+                document.into(),
+                context.into(),
+            ];
             let count = of_chat(COUNT, key, Vec::new());
             let rows = self.write_all(vec![of_chat(put, key, more), count]).await?;
             Ok(rows.first().is_some_and(|put| !put.is_empty()))
@@ -327,9 +337,11 @@ impl ChatStore for SqlStore {
     }
 
     fn chat_messages<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Vec<ChatMessage>> {
-        let sql = format!("SELECT {MESSAGE} FROM chat_messages WHERE {IN_CHAT} ORDER BY created_at, id");
-        let find = of_chat(sql, key, Vec::new());
-        Box::pin(async move { if is_nowhere(key) { Ok(Vec::new()) } else { self.read(find, message).await } })
+        Box::pin(self.all_messages(key, SHOWN))
+    }
+
+    fn whole_chat_messages<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Vec<ChatMessage>> {
+        Box::pin(self.all_messages(key, MESSAGE))
     }
 
     fn chat_message<'a>(&'a self, key: ChatKey<'a>, id: &'a str) -> StoreFuture<'a, Option<ChatMessage>> {
@@ -415,6 +427,14 @@ impl ChatStore for SqlStore {
 }
 
 impl SqlStore {
+    async fn all_messages(&self, key: ChatKey<'_>, columns: &str) -> Result<Vec<ChatMessage>, StoreError> {
+        let sql = format!("SELECT {columns} FROM chat_messages WHERE {IN_CHAT} ORDER BY created_at, id");
+        match is_nowhere(key) {
+            true => Ok(Vec::new()),
+            false => self.read(of_chat(sql, key, Vec::new()), message).await,
+        }
+    }
+
     /// Whether a chat with so many more messages has more than it may have.
     async fn is_long(&self, key: ChatKey<'_>, more: usize, max: usize) -> Result<bool, StoreError> {
         let count = of_chat(format!("SELECT COUNT(*) FROM chat_messages WHERE {IN_CHAT}"), key, Vec::new());

@@ -1,5 +1,7 @@
 //! Chats: in every store alike.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use registry_core::{
     Permission,
@@ -38,6 +40,7 @@ fn message(id: &str, parent: Option<&str>, time: &str, text: &str) -> ChatMessag
         created_at: at(time),
         text: text.to_owned(),
         document: format!(r#"{{"id": "{id} '\u0000"}}"#).into(),
+        context: format!(r#"{{"said": "{id} '\u0000"}}"#).into(),
     }
 }
 
@@ -82,6 +85,11 @@ async fn contract(store: &dyn ChatStore) {
         [&pair[0].document, &pair[1].document]
     );
     assert_eq!(messages[1].parent.as_deref(), Some("m1"));
+    assert!(messages.iter().all(|message| message.context.is_empty()), "what the model gets is not read");
+    let contexts = |messages: &[ChatMessage]| -> Vec<_> {
+        messages.iter().map(|message| Arc::clone(&message.context)).collect()
+    };
+    assert_eq!(contexts(&store.whole_chat_messages(key("a")).await.unwrap()), contexts(&pair));
     let shown = store.chat(key("a")).await.unwrap().unwrap();
     assert_eq!((shown.leaf.as_str(), shown.updated_at), ("m2", at("12:01:01")));
     assert_eq!(ids(store, "").await, ["a", "c", "b"], "the one that was updated last comes first");
@@ -270,5 +278,24 @@ async fn b17_a_database_without_chats_gets_their_tables() {
         }
         let store = place.open("main").await;
         store.begin_chat(ADA, chat("a", "12:00:00"), &ChatLimits::DEFAULT).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a25_messages_that_were_kept_with_their_context_stay() {
+    for place in Place::all("a25_messages_that_were_kept_with_their_context_stay") {
+        let store = place.open("main").await;
+        store.begin_chat(ADA, chat("a", "12:00:00"), &ChatLimits::DEFAULT).await.unwrap();
+        let before = message("m1", None, "12:00:00", "x");
+        store.add_chat_messages(key("a"), vec![before.clone()], &ChatLimits::DEFAULT).await.unwrap();
+        drop(store);
+        for statement in
+            ["ALTER TABLE chat_messages DROP COLUMN context", "UPDATE toolrack_schema SET version = 16"]
+        {
+            tamper(&place, statement).await;
+        }
+        let store = place.open("main").await;
+        let kept = vec![ChatMessage { context: "".into(), ..before }];
+        assert_eq!(store.whole_chat_messages(key("a")).await, Ok(kept));
     }
 }

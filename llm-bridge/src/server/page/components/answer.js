@@ -108,7 +108,7 @@ function Ending({ message }) {
   if (status === 'stopped') return html`<p class="notice">${t.stopped}</p>`;
   if (status === 'cut_off' || reason === 'length') {
     return html`<p class="notice">${status === 'cut_off' ? t.serverEnded : t.cutByLength}
-      ${chats.value !== null && html` <button type="button" class="quiet go-on" disabled=${busy.value} onClick=${() => goOn(message)}><${Icon} name="forward" /><span>${t.goOn}</span></button>`}</p>`;
+      ${chats.value !== null && html` <button type="button" class="quiet go-on" disabled=${busy} onClick=${() => goOn(message)}><${Icon} name="forward" /><span>${t.goOn}</span></button>`}</p>`;
   }
   if (reason === 'content_filter') return html`<p class="notice">${t.cutByFilter}</p>`;
   return message.parts.length === 0 && !message.shown ? html`<p class="notice">${t.emptyAnswer}</p>` : null;
@@ -125,8 +125,8 @@ function Foot({ message }) {
     ${facts.length > 0 && html`<span class="facts">${facts.join(' · ')}</span>`}
     <${Branches} message=${message} />
     ${text && html`<${CopyButton} text=${() => text} />`}
-    ${status !== 'failed' && html`<button type="button" class="quiet regenerate" disabled=${busy.value} title=${t.regenerateTitle} onClick=${() => regenerate(message)}><${Icon} name="retry" /><span>${t.regenerate}</span></button>`}
-    ${others.length > 0 && html`<label class="other-model"><span class="unseen">${t.regenerateWith}</span><select disabled=${busy.value} value="" onChange=${(/** @type {any} */ event) => regenerate(message, event.target.value)}>
+    ${status !== 'failed' && html`<button type="button" class="quiet regenerate" disabled=${busy} title=${t.regenerateTitle} onClick=${() => regenerate(message)}><${Icon} name="retry" /><span>${t.regenerate}</span></button>`}
+    ${others.length > 0 && html`<label class="other-model"><span class="unseen">${t.regenerateWith}</span><select disabled=${busy} value="" onChange=${(/** @type {any} */ event) => regenerate(message, event.target.value)}>
       <option value="">${t.regenerateWith}</option>${others.map((name) => html`<option value=${name}>${name}</option>`)}</select></label>`}
   </div>`;
 }

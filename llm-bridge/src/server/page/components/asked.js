@@ -31,8 +31,8 @@ export function Asked({ message }) {
     <div class="actions">
       <${Branches} message=${message} />
       <${CopyButton} text=${() => textOf(message)} />
-      <button type="button" class="quiet edit" disabled=${busy.value} onClick=${() => { edited.value = message; }}><${Icon} name="edit" /><span>${t.edit}</span></button>
-      <button type="button" class="quiet remove" disabled=${busy.value} title=${t.deleteFollowing} onClick=${() => removeMessage(message.id)}><${Icon} name="trash" /><span>${t.delete}</span></button>
+      <button type="button" class="quiet edit" disabled=${busy} onClick=${() => { edited.value = message; }}><${Icon} name="edit" /><span>${t.edit}</span></button>
+      <button type="button" class="quiet remove" disabled=${busy} title=${t.deleteFollowing} onClick=${() => removeMessage(message.id)}><${Icon} name="trash" /><span>${t.delete}</span></button>
     </div>
   </div>`;
 }

@@ -19,12 +19,21 @@ export function branch(messages, leaf) {
 }
 
 /**
+ * The messages of each list that stand beside each other: every message asks for its own.
+ * @type {WeakMap<Message[], Map<string, Message[]>>}
+ */
+const beside = new WeakMap();
+
+/**
  * A message with those that stand beside it, oldest first.
  * @param {Message[]} messages
  * @param {Message} message
  */
 export function siblings(messages, message) {
-  return messages.filter((other) => other.parent === message.parent && other.role === message.role);
+  const key = (/** @type {Message} */ { parent, role }) => `${role} ${parent}`;
+  let all = beside.get(messages);
+  if (!all) beside.set(messages, all = Map.groupBy(messages, key));
+  return all.get(key(message)) ?? [];
 }
 
 /**

@@ -8,7 +8,23 @@ import { blocks, load, loaded, refersAhead, rendered } from './markdown.js';
 import { draw } from './mathematics.js';
 
 /** A drawing may take one part of the time, and the rest is for the person. */
-const REST = 5;
+const REST = 4;
+/** So much of a text that grows is drawn at once, in characters: more would keep the person waiting. */
+const PIECE = 3_000;
+/** So many blocks of it share an element, which costs nothing where it is far from the window. */
+const TOGETHER = 40;
+
+/**
+ * Calls back when the next frame is on the screen.
+ * @param {() => void} then
+ */
+function painted(then) {
+  requestAnimationFrame(() => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = then;
+    port2.postMessage(null);
+  });
+}
 
 /** @type {WeakMap<Element, () => void>} */
 const near = new WeakMap();
@@ -33,6 +49,10 @@ export class TextView {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   #again = 0;
+  #isPainting = false;
+  /** Whether there is more to draw by then. */
+  #isWaiting = false;
+  #hasGrown = false;
   #isNear = false;
   #id = `text-${views += 1}`;
   #begun = false;
@@ -56,6 +76,7 @@ export class TextView {
     if (!text.startsWith(this.#text)) this.#reset();
     this.#text = text;
     this.#growing = growing;
+    this.#hasGrown ||= growing;
     if (growing || this.#begun) this.#isNear = true;
     if (this.#isNear) this.#plan();
     else this.element.textContent = text;
@@ -78,8 +99,25 @@ export class TextView {
   #plan() {
     clearTimeout(this.#timer);
     const left = this.#again - performance.now();
-    if (left <= 0 || !this.#growing) this.#draw();
+    if (this.#isPainting) this.#isWaiting = true;
+    else if (left <= 0) this.#draw();
     else this.#timer = setTimeout(() => this.#draw(), left);
+  }
+
+  /**
+   * What a drawing has cost is known when it is on the screen: most of it may be layout.
+   * @param {number} began
+   */
+  #rest(began) {
+    this.#isPainting = true;
+    painted(() => {
+      const now = performance.now();
+      this.#isPainting = false;
+      this.#again = now + REST * (now - began);
+      if (!this.#isWaiting) return;
+      this.#isWaiting = false;
+      this.#plan();
+    });
   }
 
   #draw() {
@@ -94,9 +132,9 @@ export class TextView {
       this.element.classList.remove('plain');
       this.#begun = true;
     }
-    if (!this.#growing && refersAhead(this.#text)) this.#whole();
-    else this.#blocks();
-    this.#again = performance.now() + REST * (performance.now() - began);
+    if (!this.#growing && (!this.#hasGrown || refersAhead(this.#text))) this.#whole();
+    else if (this.#blocks()) this.#isWaiting = true;
+    if (this.#growing || this.#isWaiting) this.#rest(began);
   }
 
   #whole() {
@@ -107,15 +145,33 @@ export class TextView {
     draw([this.element]);
   }
 
+  /** Draws what has come, up to a piece of it; whether there is more. */
   #blocks() {
-    const { complete, open, from } = blocks(this.#text.slice(this.#drawn));
+    const left = this.#text.slice(this.#drawn);
+    let size = PIECE;
+    let piece = blocks(left.slice(0, size));
+    while (piece.from === 0 && size < left.length) piece = blocks(left.slice(0, size *= 2));
+    const hasMore = size < left.length;
     for (const node of this.#open) node.parentNode?.removeChild(node);
-    const settled = parsed(complete, true);
-    const rest = parsed(open, !this.#growing);
+    const settled = parsed(piece.complete, true);
+    // The last block of a piece is only a part of one.
+    const rest = parsed(hasMore ? '' : piece.open, !this.#growing);
     this.#open = [...rest.childNodes];
     draw([...settled.children, ...rest.children]);
-    this.element.append(settled, rest);
-    this.#drawn += from;
+    if (settled.hasChildNodes()) this.#group().append(settled);
+    this.element.append(rest);
+    this.#drawn += piece.from;
+    return hasMore;
+  }
+
+  /** Where the next complete blocks belong. */
+  #group() {
+    const last = this.element.lastElementChild;
+    if (last?.className === 'blocks' && last.childElementCount < TOGETHER) return last;
+    const group = document.createElement('div');
+    group.className = 'blocks';
+    this.element.append(group);
+    return group;
   }
 }
 
