@@ -43,6 +43,7 @@ use crate::{
     tool::Tool,
 };
 pub use blocking::blocking;
+pub(crate) use fit::fit_arguments;
 use find::Found;
 
 impl Registry {
@@ -116,6 +117,15 @@ impl Registry {
     ) -> ToolOutcome {
         let (ts, reads, model_usage) =
             (self.shared.common.clock.now(), Reads::NOTHING, ModelUsage::default());
-        ToolOutcome { call_id, tool_name, result, duration, ts, reads, model_usage }
+        ToolOutcome {
+            call_id,
+            tool_name,
+            result,
+            duration,
+            ts,
+            reads,
+            model_usage,
+            changed_arguments: None,
+        }
     }
 }
