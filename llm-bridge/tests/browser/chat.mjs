@@ -182,6 +182,40 @@ export async function desktop(browser) {
     if (!text.includes('The note is gone.')) throw new Error(`no result in: ${text}`);
   });
 
+  await check('b17 the arguments are changed before the call is allowed, and that is what runs, by keyboard alone', async () => {
+    await ask(page, ERASE);
+    const answer = page.locator('.answer:last-child');
+    await answer.locator('.change-first').focus();
+    await page.keyboard.press('Enter');
+    const title = answer.locator('.change-form [name=title]');
+    await page.waitForFunction(() => document.activeElement?.getAttribute('name') === 'title');
+    equal(await title.inputValue(), 'milk', 'the argument');
+    await shot(page, 'desktop-change');
+    // What does not fit the schema is refused with what is wrong, and the call goes on waiting.
+    await answer.locator('.as-json').click();
+    const refusal = complaints.length;
+    await answer.locator('[name=all]').fill('{"name": "milk"}');
+    await answer.locator('.allow-changed').click();
+    await answer.locator('.ask-fault:has-text("title")').waitFor();
+    // The browser reports the 422 that this check has asked for.
+    await page.waitForTimeout(100);
+    complaints.splice(refusal);
+    await answer.locator('[name=all]').fill('{"title": "cream"');
+    await answer.locator('.allow-changed').click();
+    await answer.locator('.change-form .ask-fault:has-text("not JSON")').waitFor();
+    await answer.locator('[name=all]').fill('{"title": "cream"}');
+    await answer.locator('.allow-changed').focus();
+    await page.keyboard.press('Enter');
+    await answer.locator('.call[data-name="erase_note"][data-state="ok"]').waitFor();
+    await idle(page);
+    if (await answer.locator('.call-body').count() === 0) await answer.locator('.call summary').click();
+    const shown = await answer.locator('.call-body').innerText();
+    for (const word of ['as a person has changed them', 'cream', 'Asked for by the model', 'milk']) {
+      if (!shown.includes(word)) throw new Error(`no ${word} in: ${shown}`);
+    }
+    await shot(page, 'desktop-changed');
+  });
+
   await check('the word of a tool to the user stands under its call, as text with links', async () => {
     await page.route('**/v1/chat/completions', (route) => route.fulfill({ contentType: 'text/event-stream', body: research() }));
     await ask(page, 'Research boiling');

@@ -101,8 +101,14 @@ export default {
   you: 'You',
 
   // Calls
+  allowChanged: 'Allow as changed',
   allowOnce: 'Allow once',
   arguments: 'Arguments',
+  argumentsChanged: 'Arguments, as a person has changed them',
+  asJson: 'As JSON',
+  askedFor: 'Asked for by the model',
+  changeFirst: 'Change and allow…',
+  isNotJson: (/** @type {string} */ name) => `${name} is not JSON`,
   asksFor: (/** @type {string} */ user) => `for ${user}`,
   callAsks: (/** @type {string} */ name, /** @type {string} */ question) => `${name} asks: ${question}`,
   callDone: (/** @type {string} */ name) => `${name} is done`,

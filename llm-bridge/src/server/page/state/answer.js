@@ -133,8 +133,10 @@ function event(message, event) {
       const name = event.name ?? call?.name ?? '';
       said.value = event.success ? t.callDone(name) : t.callFailed(name);
       // A call that was refused may finish without having started.
-      if (call) Object.assign(call, finished(event));
-      else add(message, { ...started(event), ...finished(event) });
+      if (call) {
+        if (event.changed_arguments) Object.assign(call, { asked_for: call.arguments, arguments: capped(event.changed_arguments, ARGUMENTS) });
+        Object.assign(call, finished(event));
+      } else add(message, { ...started(event), ...finished(event) });
       break;
     }
     case 'message':

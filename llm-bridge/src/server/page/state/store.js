@@ -55,7 +55,7 @@ export const failure = signal('');
 export const said = signal('');
 
 /** What the person has to answer, in all chats. */
-export const waiting = signal(/** @type {{ id: string, tool: string, user?: string, arguments?: unknown, message?: string, expires_at: string, kind: 'approval' | 'question' }[]} */ ([]));
+export const waiting = signal(/** @type {{ id: string, tool: string, user?: string, arguments?: unknown, message?: string, reason?: string | null, expires_at: string, kind: 'approval' | 'question' }[]} */ ([]));
 
 /** @type {WeakMap<Message, import('../vendor/signals.js').Signal<number>>} */
 const versions = new WeakMap();

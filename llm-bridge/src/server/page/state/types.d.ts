@@ -30,6 +30,8 @@ export interface CallPart {
   dialect: string | null;
   state: 'writing' | 'running' | 'ok' | 'failed' | 'cancelled';
   arguments: unknown;
+  /** What the model had asked for, where a person has changed the arguments. */
+  asked_for?: unknown;
   message?: string | null;
   progress?: number | null;
   approval?: string | null;
