@@ -34,9 +34,9 @@ export function Approval({ id, reason, call, onAnswer }) {
   const disabled = sent !== null;
   return html`<p>${reason ?? t.cannotBeUndone} ${t.runIt} <${TimeLeft} call=${call} /></p>
     <div class="call-answers">
-      <button type="button" class="allow allow-once" disabled=${disabled} onClick=${() => answer(true)}>${t.allowOnce}</button>
+      ${!changing && html`<button type="button" class="allow" disabled=${disabled} onClick=${() => answer(true)}>${t.allowOnce}</button>`}
       <button type="button" class="refuse" disabled=${disabled} onClick=${() => answer(false)}>${t.refuse}</button>
-      ${changeable && !changing && html`<button type="button" class="quiet with-word change-first" disabled=${disabled} onClick=${() => setChanging(true)}>${t.changeFirst}</button>`}
+      ${changeable && !changing && html`<button type="button" class="quiet change-first" disabled=${disabled} onClick=${() => setChanging(true)}>${t.changeFirst}</button>`}
       ${!refusing && html`<button type="button" class="quiet with-word" disabled=${disabled} onClick=${() => setRefusing(true)}>${t.refuseWithWord}</button>`}
     </div>
     ${changing && html`<${ChangeForm} tool=${name ?? ''} args=${/** @type {any} */ (args)} disabled=${disabled} onSend=${(/** @type {Record<string, unknown>} */ changed) => answer(true, changed)} />`}

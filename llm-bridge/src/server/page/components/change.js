@@ -34,7 +34,7 @@ export function ChangeForm({ tool, args, disabled, onSend }) {
       : fields.map((field) => html`<${Field} key=${field.name} field=${field} disabled=${disabled} />`)}
     <div class="call-answers">
       <button type="submit" class="allow allow-changed" disabled=${disabled}>${t.allowChanged}</button>
-      ${json === null && html`<button type="button" class="quiet with-word as-json" disabled=${disabled}
+      ${json === null && html`<button type="button" class="quiet as-json" disabled=${disabled}
         onClick=${() => tried((values) => setJson(JSON.stringify(values, null, 2)))}>${t.asJson}</button>`}
     </div>
     ${fault && html`<p class="ask-fault" role="alert">${fault}</p>`}
