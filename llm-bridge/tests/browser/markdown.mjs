@@ -216,7 +216,7 @@ export async function longChats(browser) {
     console.log(`        input to paint: median ${Math.round(times[times.length >> 1])} ms, 95th percentile ${Math.round(p95(times))} ms`);
     if (!(p95(times) < 50)) throw new Error(`${p95(times)} ms`);
     await page.waitForSelector('.answer:last-child .hljs-keyword', { state: 'attached' });
-    equal(await page.locator('.answer:last-child .text > p').count(), 2000, 'paragraphs');
+    equal(await page.locator('.answer:last-child .text p').count(), 2000, 'paragraphs');
   });
   await context.close();
 }

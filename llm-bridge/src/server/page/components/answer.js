@@ -15,11 +15,11 @@ import { Icon } from './icon.js';
 
 /** @import { CallPart, Message, Part, ReasoningPart } from '../state/types.d.ts' */
 
-/** @param {{ message: Message, last: boolean }} properties */
-export function Answer({ message, last }) {
+/** @param {{ message: Message, last: boolean, past: boolean }} properties */
+export function Answer({ message, last, past }) {
   void changes(message).value;
   const grows = message.status === 'running';
-  return html`<article class=${`answer${message.parts.length > 0 ? '' : ' empty'}`} aria-label=${t.answer} aria-busy=${grows ? 'true' : undefined}>
+  return html`<article class=${`answer${message.parts.length > 0 ? '' : ' empty'}${past ? ' past' : ''}`} aria-label=${t.answer} aria-busy=${grows ? 'true' : undefined}>
     <div class="answer-body">
       ${folded(message.parts).map(({ part, times }, index) => html`<${PartView} key=${index} part=${part} times=${times}
         grows=${grows && part === message.parts.at(-1)} version=${changes(message).value} />`)}
@@ -83,7 +83,7 @@ export function Text({ text, grows }) {
     return () => view.current?.end();
   }, []);
   useEffect(() => view.current?.show(text, grows), [text, grows]);
-  return html`<div class=${`text plain${text.length > 20_000 ? ' long' : ''}`} ref=${element}></div>`;
+  return html`<div class="text plain" ref=${element}></div>`;
 }
 
 /** @param {{ part: ReasoningPart, grows: boolean }} properties */

@@ -7,8 +7,11 @@ import { letScroll } from './elements.js';
 import { blocks, load, loaded, refersAhead, rendered } from './markdown.js';
 import { draw } from './mathematics.js';
 
-/** A drawing may take one part of the time, and the rest is for the person. */
-const REST = 5;
+/** A drawing, with the frame that shows it, may take one part of the time, and the rest is for the person. */
+const REST = 8;
+
+/** So many blocks are put together, so that the browser passes over them at once where they are far from the window. */
+const GROUP = 20;
 
 /** @type {WeakMap<Element, () => void>} */
 const near = new WeakMap();
@@ -30,6 +33,8 @@ export class TextView {
   #drawn = 0;
   /** @type {Node[]} */
   #open = [];
+  /** What is drawn for good, and not put together yet. @type {ChildNode[]} */
+  #loose = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   #again = 0;
@@ -70,6 +75,7 @@ export class TextView {
   #reset() {
     this.#drawn = 0;
     this.#open = [];
+    this.#loose = [];
     this.#begun = false;
     this.element.replaceChildren();
     this.element.classList.add('plain');
@@ -96,7 +102,9 @@ export class TextView {
     }
     if (!this.#growing && refersAhead(this.#text)) this.#whole();
     else this.#blocks();
-    this.#again = performance.now() + REST * (performance.now() - began);
+    const drawn = performance.now() - began;
+    this.#again = began + drawn * (1 + REST);
+    if (this.#growing) frameTime((shown) => { this.#again = Math.max(this.#again, performance.now() + REST * (drawn + shown)); });
   }
 
   #whole() {
@@ -104,6 +112,7 @@ export class TextView {
     this.element.replaceChildren(content);
     this.#drawn = this.#text.length;
     this.#open = [];
+    this.#loose = [];
     draw([this.element]);
   }
 
@@ -114,9 +123,36 @@ export class TextView {
     const rest = parsed(open, !this.#growing);
     this.#open = [...rest.childNodes];
     draw([...settled.children, ...rest.children]);
+    this.#loose.push(...settled.childNodes);
     this.element.append(settled, rest);
     this.#drawn += from;
+    this.#gather();
   }
+
+  /** Puts blocks together that are far from where the text grows. */
+  #gather() {
+    // Each block has the end of its line behind it.
+    while (this.#loose.length >= 4 * GROUP) {
+      const nodes = this.#loose.splice(0, 2 * GROUP);
+      const group = document.createElement('div');
+      group.className = 'blocks';
+      nodes[0]?.before(group);
+      group.append(...nodes);
+    }
+  }
+}
+
+/**
+ * Says how long the browser takes for the next frame, in milliseconds: the layout and the picture. A hidden tab has none.
+ * @param {(ms: number) => void} tell
+ */
+function frameTime(tell) {
+  requestAnimationFrame(() => {
+    const began = performance.now();
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => tell(performance.now() - began);
+    port2.postMessage(null);
+  });
 }
 
 /**
