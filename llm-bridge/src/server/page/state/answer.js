@@ -5,8 +5,8 @@ import { said, touch } from './store.js';
 
 /** @import { CallPart, Message, Part, ResultPart } from './types.d.ts' */
 
-/** Longest result kept and shown; copying gives what is kept, too. */
-const RESULT = 20_000;
+/** Longest result kept and shown; copying gives what is kept, too. Twenty passages of documents are shorter. */
+const RESULT = 64_000;
 /** The same for arguments: nobody can approve what is not shown whole, and longer ones are not asked about. */
 const ARGUMENTS = 128 * 1024;
 /** The same for the tool's word to the user, which is always in sight. */

@@ -50,6 +50,18 @@ export interface CallPart {
   since?: number;
 }
 
+/** A passage of a document that an answer rests on. */
+export interface Source {
+  number: number;
+  path: string;
+  section: string;
+  place: string;
+  /** Empty where its call gives none. */
+  text: string;
+  /** The numbers by which calls cite it. */
+  cited: number[];
+}
+
 export interface TextPart { type: 'text'; text: string }
 export interface ReasoningPart { type: 'reasoning'; text: string; ms?: number | null; began?: number }
 export interface NoticePart { type: 'notice'; text: string }

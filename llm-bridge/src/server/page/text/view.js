@@ -41,6 +41,8 @@ export class TextView {
   #isNear = false;
   #id = `text-${views += 1}`;
   #begun = false;
+  /** What is done with a part of the text that is drawn. @type {(content: DocumentFragment) => void} */
+  finish = () => {};
 
   /** @param {HTMLElement} element */
   constructor(element) {
@@ -109,6 +111,7 @@ export class TextView {
 
   #whole() {
     const content = parsed(rendered(this.#text, this.#id), true);
+    this.finish(content);
     this.element.replaceChildren(content);
     this.#drawn = this.#text.length;
     this.#open = [];
@@ -121,6 +124,8 @@ export class TextView {
     for (const node of this.#open) node.parentNode?.removeChild(node);
     const settled = parsed(complete, true);
     const rest = parsed(open, !this.#growing);
+    this.finish(settled);
+    this.finish(rest);
     this.#open = [...rest.childNodes];
     draw([...settled.children, ...rest.children]);
     this.#loose.push(...settled.childNodes);
