@@ -144,6 +144,20 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     assert!(!approvals.take("default", "none", at("12:00:10")).await.unwrap());
     approvals.withdraw("default", "q").await.unwrap();
     assert_eq!(approvals.get("default", "q").await.unwrap().unwrap().state, ApprovalState::Withdrawn);
+    // An approved call may be made with other arguments, which stay with its yes.
+    let changing = Approval { arguments_sha256: "04".into(), ..approval("w", at("12:00:08")) };
+    assert_eq!(asked(approvals, changing.clone()).await, changing);
+    let arguments = Some(json!({"path": "ü\u{0}"}));
+    let given = ApprovalAnswer { arguments: arguments.clone(), ..answer(true, None) };
+    let changed = approvals.answer("default", "w", given, at("12:00:09")).await.unwrap();
+    let by = || "boss".to_owned();
+    assert_eq!(changed.state, ApprovalState::Approved { by: by(), arguments: arguments.clone() });
+    assert!(approvals.take("default", "w", at("12:00:10")).await.unwrap());
+    let used = approvals.get("default", "w").await.unwrap().unwrap();
+    assert_eq!(used.state, ApprovalState::Used { by: by(), arguments: arguments.clone() });
+    approvals.give_back("default", "w").await.unwrap();
+    assert_eq!(approvals.get("default", "w").await.unwrap().unwrap(), changed);
+    approvals.withdraw("default", "w").await.unwrap();
     // To decline is an answer too, and is found by the same call until it is over.
     let no = ApprovalAnswer { content: Some(json!(null)), ..answer(false, Some("later")) };
     let declining = Approval {
