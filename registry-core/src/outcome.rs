@@ -112,7 +112,9 @@ impl ToolOutcome {
     /// What stands before the text for the model where a person has changed the arguments.
     pub fn change_for_model(&self) -> Option<String> {
         let arguments = self.changed_arguments.as_ref()?;
-        Some(format!("[A person has changed the arguments of this call before allowing it. It was made with: {arguments}]"))
+        Some(format!(
+            "[A person has changed the arguments of this call before allowing it. It was made with: {arguments}]"
+        ))
     }
 
     /// The audit of the call: the tool's own notes, with `tool`, `ts` and `duration_ms` from the registry.

@@ -104,7 +104,10 @@ pub(super) fn answer_operation() -> Operation {
         .answers::<Shown>(200, "The answered approval.")
         .refuses(404, "There is no such approval that the user may answer (`approval_not_found`).")
         .refuses(409, "It was answered already, or has expired (`approval_closed`).")
-        .refuses(422, "The call cannot be made with these arguments (`invalid_arguments`); it goes on waiting.")
+        .refuses(
+            422,
+            "The call cannot be made with these arguments (`invalid_arguments`); it goes on waiting.",
+        )
 }
 
 pub(super) async fn answer(
@@ -116,7 +119,13 @@ pub(super) async fn answer(
     let approval = identity.registry.approval(&id).await?;
     // Whether another user has it is not disclosed.
     approval.filter(|approval| may_answer(&identity, approval)).ok_or_else(unknown)?;
-    let answer = ApprovalAnswer { approve, by: identity.caller.user, reason, content: None, arguments: arguments.map(Value::Object) };
+    let answer = ApprovalAnswer {
+        approve,
+        by: identity.caller.user,
+        reason,
+        content: None,
+        arguments: arguments.map(Value::Object),
+    };
     match identity.registry.answer_approval(&id, answer).await {
         Ok(approval) => Ok(Json(Shown::from(&approval))),
         Err(AnswerError::Unknown) => Err(unknown()),

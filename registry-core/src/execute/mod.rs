@@ -43,8 +43,8 @@ use crate::{
     tool::Tool,
 };
 pub use blocking::blocking;
-pub(crate) use fit::fit_arguments;
 use find::Found;
+pub(crate) use fit::fit_arguments;
 
 impl Registry {
     /// Executes a call.
@@ -117,15 +117,6 @@ impl Registry {
     ) -> ToolOutcome {
         let (ts, reads, model_usage) =
             (self.shared.common.clock.now(), Reads::NOTHING, ModelUsage::default());
-        ToolOutcome {
-            call_id,
-            tool_name,
-            result,
-            duration,
-            ts,
-            reads,
-            model_usage,
-            changed_arguments: None,
-        }
+        ToolOutcome { call_id, tool_name, result, duration, ts, reads, model_usage, changed_arguments: None }
     }
 }

@@ -84,7 +84,9 @@ impl Registry {
         let kept = self.approval(id).await?.ok_or(AnswerError::Unknown)?;
         let arguments = match answer.arguments {
             Some(_) if !answer.approve => {
-                return Err(AnswerError::Invalid("a call that is refused is made with no arguments".to_owned()));
+                return Err(AnswerError::Invalid(
+                    "a call that is refused is made with no arguments".to_owned(),
+                ));
             }
             Some(arguments) => self.changed(&kept, arguments).await?,
             None => None,
@@ -105,7 +107,8 @@ impl Registry {
             return Err(AnswerError::Invalid(fault.to_owned()));
         }
         let fitted = fit_arguments(&tool, &kept.tool, arguments).await;
-        let fitted = Value::Object(fitted.map_err(|fault| AnswerError::Invalid(fault.error.message().to_owned()))?);
+        let fitted =
+            Value::Object(fitted.map_err(|fault| AnswerError::Invalid(fault.error.message().to_owned()))?);
         let length = fitted.to_string().len();
         if length > MAX_SHOWN {
             let fault = format!("the arguments have {length} bytes, and {MAX_SHOWN} at most are taken");
@@ -135,7 +138,8 @@ impl Registry {
             return Err(QuestionError::Invalid(fault));
         }
         let content = Some(content);
-        let answer = ApprovalAnswer { approve: true, by: by.to_owned(), reason: None, content, arguments: None };
+        let answer =
+            ApprovalAnswer { approve: true, by: by.to_owned(), reason: None, content, arguments: None };
         Ok(self.close(id, answer).await?)
     }
 

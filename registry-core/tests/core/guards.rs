@@ -326,8 +326,13 @@ async fn b8_a_person_may_refuse_and_say_why() {
         async move { call(&registry, &ada(&registry)).await }
     });
     let id = asked(&registry).await;
-    let no =
-        ApprovalAnswer { approve: false, by: "boss".into(), reason: Some("keep it".into()), content: None, arguments: None };
+    let no = ApprovalAnswer {
+        approve: false,
+        by: "boss".into(),
+        reason: Some("keep it".into()),
+        content: None,
+        arguments: None,
+    };
     registry.answer_approval(&id, no).await.unwrap();
     let outcome = waiting.await.unwrap();
     assert_eq!(outcome.for_model(), "A person has refused this call: keep it");

@@ -107,7 +107,13 @@ fn approval(id: &str, at: Timestamp) -> Approval {
 }
 
 fn answer(approve: bool, reason: Option<&str>) -> ApprovalAnswer {
-    ApprovalAnswer { approve, by: "boss".to_owned(), reason: reason.map(str::to_owned), content: None, arguments: None }
+    ApprovalAnswer {
+        approve,
+        by: "boss".to_owned(),
+        reason: reason.map(str::to_owned),
+        content: None,
+        arguments: None,
+    }
 }
 
 async fn asked(approvals: &dyn Approvals, wanted: Approval) -> Approval {
@@ -199,7 +205,10 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     // Not before it is approved; then for one call.
     assert!(!approvals.take("default", "one", at("12:01:00")).await.unwrap());
     let approved = approvals.answer("default", "one", answer(true, None), at("12:01:00")).await.unwrap();
-    assert_eq!(approved, Approval { state: ApprovalState::Approved { by: "boss".into(), arguments: None }, ..first.clone() });
+    assert_eq!(
+        approved,
+        Approval { state: ApprovalState::Approved { by: "boss".into(), arguments: None }, ..first.clone() }
+    );
     assert_eq!(asked(approvals, approval("three", at("12:01:01"))).await, approved);
     assert!(!approvals.take("other", "one", at("12:01:02")).await.unwrap());
     let takes = (0..8).map(|_| approvals.take("default", "one", at("12:01:02")));
