@@ -31,6 +31,8 @@ pub struct ToolOutcome {
     pub reads: Reads,
     /// What all tries have used of the model.
     pub model_usage: ModelUsage,
+    /// What it was made with, where a person has changed its arguments.
+    pub changed_arguments: Option<Value>,
 }
 
 /// What became of a call, as it goes over a wire; the same shape at every entry point.
@@ -66,6 +68,9 @@ pub struct ToolReply {
     /// Whether the same call may succeed when it is made again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
+    /// What the call was made with, where a person has changed its arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed_arguments: Option<Value>,
     /// Names of tools that may have been meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
@@ -94,10 +99,22 @@ impl ToolOutcome {
 
     /// The text for the model.
     pub fn for_model(&self) -> String {
-        match &self.result {
+        let text = match &self.result {
             Ok(result) => result.for_model().into_owned(),
             Err(error) => format!("Error: {}", error.feedback()),
+        };
+        match self.change_for_model() {
+            Some(change) => format!("{change}\n{text}"),
+            None => text,
         }
+    }
+
+    /// What stands before the text for the model where a person has changed the arguments.
+    pub fn change_for_model(&self) -> Option<String> {
+        let arguments = self.changed_arguments.as_ref()?;
+        Some(format!(
+            "[A person has changed the arguments of this call before allowing it. It was made with: {arguments}]"
+        ))
     }
 
     /// The audit of the call: the tool's own notes, with `tool`, `ts` and `duration_ms` from the registry.
@@ -117,6 +134,7 @@ impl ToolOutcome {
             success: self.is_success(),
             audit: self.audit(),
             model_usage: self.model_usage.used(),
+            changed_arguments: self.changed_arguments.clone(),
             ..ToolReply::default()
         };
         match &self.result {

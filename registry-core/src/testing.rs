@@ -252,8 +252,13 @@ impl Hosted {
     /// What a tool reports through it is kept only where a registry makes the call.
     pub fn context(&self) -> ToolContext {
         let (registry, events) = (self.registry.clone(), Arc::clone(&self.events));
-        let answer =
-            ApprovalAnswer { approve: self.approve, by: "tester".to_owned(), reason: None, content: None };
+        let answer = ApprovalAnswer {
+            approve: self.approve,
+            by: "tester".to_owned(),
+            reason: None,
+            content: None,
+            arguments: None,
+        };
         let (answers, user) = (Arc::clone(&self.answers), self.caller.user.clone());
         let context = self.registry.context(self.caller.clone());
         let context = if self.asks { context.with_questions() } else { context };

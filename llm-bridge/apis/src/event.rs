@@ -333,6 +333,8 @@ pub struct FinishedTool {
     pub question: Option<String>,
     /// When the same call may be made again (UTC, RFC 3339).
     pub retry_at: Option<String>,
+    /// What it was made with, where a person has changed its arguments.
+    pub changed_arguments: Option<Value>,
 }
 
 impl ToolStatus {
@@ -387,6 +389,15 @@ impl ToolStatus {
                 let mut details = Self::Finished(Box::new(finished)).details();
                 if let Some(details) = details.as_object_mut() {
                     details.insert("cancelled".to_owned(), true.into());
+                }
+                details
+            }
+            Self::Finished(tool) if tool.changed_arguments.is_some() => {
+                let FinishedTool { changed_arguments, .. } = &**tool;
+                let finished = FinishedTool { changed_arguments: None, ..(**tool).clone() };
+                let mut details = Self::Finished(Box::new(finished)).details();
+                if let (Some(arguments), Some(details)) = (changed_arguments, details.as_object_mut()) {
+                    details.insert("changed_arguments".to_owned(), arguments.clone());
                 }
                 details
             }

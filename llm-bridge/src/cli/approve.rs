@@ -48,10 +48,10 @@ pub(super) async fn ask(
         tell(one_line(&format!("{}; {how}", why.trim_end_matches('.'))));
         false
     };
-    let answer = ApprovalAnswer { approve, by: approval.user, reason: None, content: None };
+    let answer = ApprovalAnswer { approve, by: approval.user, reason: None, content: None, arguments: None };
     match registry.answer_approval(id, answer).await {
         // It was answered elsewhere, or has expired.
-        Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(()),
+        Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown | AnswerError::Invalid(_)) => Ok(()),
         Err(AnswerError::Store(cause)) => Err(cause.into()),
     }
 }

@@ -93,8 +93,13 @@ pub(super) async fn answer_with(
         ElicitationAction::Decline => false,
         _ => return Ok(Answered::PutAway),
     };
-    let answer =
-        ApprovalAnswer { approve, by: visitor.context.caller().user.clone(), reason: None, content: None };
+    let answer = ApprovalAnswer {
+        approve,
+        by: visitor.context.caller().user.clone(),
+        reason: None,
+        content: None,
+        arguments: None,
+    };
     let closed = match visitor.registry.answer_approval(id, answer).await {
         // An earlier answer, here or elsewhere, counts.
         Err(AnswerError::Closed) => visitor.registry.approval(id).await.map_err(AnswerError::Store),
@@ -104,7 +109,9 @@ pub(super) async fn answer_with(
         Ok(Some(ApprovalState::Denied { .. })) => Ok(Answered::Denied),
         Ok(Some(ApprovalState::Approved { .. })) => Ok(Answered::Go),
         // If it has expired or was used, the call asks again.
-        Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(not_applied(visitor, asked)),
+        Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown | AnswerError::Invalid(_)) => {
+            Ok(not_applied(visitor, asked))
+        }
         Err(AnswerError::Store(failed)) => Err(store_failed(failed)),
     }
 }

@@ -249,7 +249,7 @@ impl<'r> Call<'r> {
 
     /// The outcome in the protocol's form. Errors that a model can act on are results; an unknown tool is an error.
     fn answer(&self, outcome: ToolOutcome) -> Result<CallToolResult, ErrorData> {
-        let (reported, reads) = (outcome.for_model(), outcome.reads);
+        let (reported, reads, change) = (outcome.for_model(), outcome.reads, outcome.change_for_model());
         let mut result = match outcome.result {
             Err(error) => {
                 let names = error.nearest().iter().chain([&outcome.tool_name]).map(String::as_str);
@@ -275,7 +275,8 @@ impl<'r> Call<'r> {
         if tool.is_some_and(|tool| tool.is_search()) {
             names::rename_found(&mut result.value, &self.names());
         }
-        let mut answer = CallToolResult::success(blocks(&result));
+        let change = change.map(ContentBlock::text).into_iter();
+        let mut answer = CallToolResult::success(change.chain(blocks(&result)).collect());
         answer.structured_content = tool.and_then(|tool| structured(tool.spec(), &result));
         flow::tell(reads, &mut answer.meta);
         Ok(answer)

@@ -77,7 +77,9 @@ pub(super) async fn answer_with(
     };
     match answered {
         Ok(_) => Ok(Answered::Go),
-        Err(QuestionError::Invalid(fault)) => Ok(Answered::Unfit(fault)),
+        Err(QuestionError::Invalid(fault) | QuestionError::Answer(AnswerError::Invalid(fault))) => {
+            Ok(Answered::Unfit(fault))
+        }
         Err(QuestionError::Answer(AnswerError::Store(failed))) => Err(store_failed(failed)),
         Err(QuestionError::Answer(AnswerError::Closed | AnswerError::Unknown)) => {
             Ok(not_applied(visitor, asked))

@@ -12,7 +12,7 @@ use registry_core::{
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     api_error::ApiError,
@@ -32,10 +32,13 @@ pub(super) struct Answer {
     /// The reason, for the caller.
     #[serde(default)]
     reason: Option<String>,
+    /// What an approved call is made with instead of its arguments; all of them, not the changed ones alone.
+    #[serde(default)]
+    arguments: Option<Map<String, Value>>,
 }
 
 impl Body for Answer {
-    const EXAMPLE: &str = "`{\"approve\": true}` or `{\"approve\": false, \"reason\": …}`";
+    const EXAMPLE: &str = "`{\"approve\": true}`, `{\"approve\": true, \"arguments\": {…}}` or `{\"approve\": false, \"reason\": …}`";
 }
 
 /// Users answer for their own calls, admins for everybody's.
@@ -101,24 +104,37 @@ pub(super) fn answer_operation() -> Operation {
         .answers::<Shown>(200, "The answered approval.")
         .refuses(404, "There is no such approval that the user may answer (`approval_not_found`).")
         .refuses(409, "It was answered already, or has expired (`approval_closed`).")
+        .refuses(
+            422,
+            "The call cannot be made with these arguments (`invalid_arguments`); it goes on waiting.",
+        )
 }
 
 pub(super) async fn answer(
     Extension(identity): Extension<Identity>,
     Name(id): Name,
-    JsonBody(Answer { approve, reason }): JsonBody<Answer>,
+    JsonBody(Answer { approve, reason, arguments }): JsonBody<Answer>,
 ) -> Result<Json<Shown>, ApiError> {
     let unknown = || ApiError::not_found("approval_not_found", format!("there is no approval `{id}`"));
     let approval = identity.registry.approval(&id).await?;
     // Whether another user has it is not disclosed.
     approval.filter(|approval| may_answer(&identity, approval)).ok_or_else(unknown)?;
-    let answer = ApprovalAnswer { approve, by: identity.caller.user, reason, content: None };
+    let answer = ApprovalAnswer {
+        approve,
+        by: identity.caller.user,
+        reason,
+        content: None,
+        arguments: arguments.map(Value::Object),
+    };
     match identity.registry.answer_approval(&id, answer).await {
         Ok(approval) => Ok(Json(Shown::from(&approval))),
         Err(AnswerError::Unknown) => Err(unknown()),
         Err(AnswerError::Closed) => {
             let message = "this approval was answered already, or has expired; repeat the call for a new one";
             Err(ApiError::new(StatusCode::CONFLICT, "approval_closed", message))
+        }
+        Err(AnswerError::Invalid(fault)) => {
+            Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_arguments", fault))
         }
         Err(AnswerError::Store(cause)) => Err(cause.into()),
     }

@@ -129,7 +129,7 @@ pub(super) async fn answer(
     };
     match answered {
         Ok(kept) => Shown::of(kept).map(Json).ok_or_else(unknown),
-        Err(QuestionError::Invalid(message)) => {
+        Err(QuestionError::Invalid(message) | QuestionError::Answer(AnswerError::Invalid(message))) => {
             Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_answer", message))
         }
         Err(QuestionError::Answer(AnswerError::Unknown)) => Err(unknown()),

@@ -287,6 +287,7 @@ fn finished(outcome: &ToolOutcome) -> ToolStatus {
         approval: reply.approval,
         question: reply.question,
         retry_at: reply.retry_at.map(|at| at.to_string()),
+        changed_arguments: reply.changed_arguments,
     }))
 }
 

@@ -83,8 +83,13 @@ async fn b8_a_question_is_told_to_a_reader_who_is_slow() {
             TurnEvent::Tool(ToolStatus::Progress { approval, .. }) => match approval {
                 None => statuses += 1,
                 Some(approval) => {
-                    let yes =
-                        ApprovalAnswer { approve: true, by: "boss".into(), reason: None, content: None };
+                    let yes = ApprovalAnswer {
+                        approve: true,
+                        by: "boss".into(),
+                        reason: None,
+                        content: None,
+                        arguments: None,
+                    };
                     registry.answer_approval(&approval, yes).await.unwrap();
                     asked.push(approval);
                 }

@@ -18,6 +18,27 @@ function research() {
   return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`;
 }
 
+/** What the server sends of a search in documents, and of an answer that names them. */
+function grounded() {
+  const call = { id: 'call-1', name: 'retrieve_documents' };
+  const passage = (source, section, place, text) => ({ source, section, place, kind: 'markdown', score: 7, text });
+  const passages = [
+    passage('notes/tea.md', 'Tea > Green', 'line 5', 'Green tea is steeped at 75 degrees. <b onclick="alert(1)">x</b>'),
+    passage('notes/tea.md', 'Tea > Black', 'lines 8-9', 'Black tea is steeped at 95 degrees.'),
+    passage('prices.csv', '', 'line 50', 'oolong costs 4'),
+  ];
+  const text = 'Green tea takes 75 degrees (notes/tea.md, Tea > Green, line 5), black tea 95 (`tea.md`, lines 8-9).\n\nOolong costs 4, says **prices.csv**. Not so: my-prices.csv, [1] and\n\n```\nprices.csv\n```\n';
+  const chunks = [
+    { x_toolrack: { type: 'call_started', ...call, arguments: { query: 'tea' }, dialect: 'native' } },
+    { x_toolrack: { type: 'call_finished', ...call, success: true, result: { passages }, duration_ms: 8 } },
+    { x_toolrack: { type: 'call_started', id: 'call-2', name: 'deep_analysis', arguments: { question: 'tea' }, dialect: 'native' } },
+    { x_toolrack: { type: 'call_finished', id: 'call-2', name: 'deep_analysis', success: true, result: { answer: 'x [2]', sources: [{ number: 2, source: 'prices.csv', section: '', place: 'line 50' }] }, duration_ms: 8 } },
+    { choices: [{ delta: { content: `${text}\nIt is 4 [2].` } }] },
+    { choices: [{ delta: {}, finish_reason: 'stop' }] },
+  ];
+  return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`;
+}
+
 const PICTURE = 'iVBORw0KGgoAAAANSUhEUgAAAKAAAABQCAIAAAARP+ljAAAA4klEQVR42u3csQkAIAxFwWzgppbO6wKCI2SHFEHkwP7DuzYY+57yG2uWn92e3RAasNCAhQYMGLBdwHYB2wUMWGjAQgMWGrBdwHYB2wUMWGjAQgMWGjDgVmCx/t4FDFhowEIDBgzYLmC7gO0CBiw0YKEBCw3YLmC7gO0CBiw0YKEBCw0YcC+wWK4qhQYsNGDAgO0CtgvYLmDAQgMWGrDQgO0CtgvYLmDAQgMWGrDQgAEDtuufLLuuKu0CBiw0YKEBCw3YLmC7gO0CBiw0YKEBCw3YLmC7gO0CBiw0YKEBC/3gbgKYfTVlY3fNFwAAAABJRU5ErkJggg==';
 
 /** What the server sends of calls whose results have parts. */
@@ -182,6 +203,40 @@ export async function desktop(browser) {
     if (!text.includes('The note is gone.')) throw new Error(`no result in: ${text}`);
   });
 
+  await check('b17 the arguments are changed before the call is allowed, and that is what runs, by keyboard alone', async () => {
+    await ask(page, ERASE);
+    const answer = page.locator('.answer:last-child');
+    await answer.locator('.change-first').focus();
+    await page.keyboard.press('Enter');
+    const title = answer.locator('.change-form [name=title]');
+    await page.waitForFunction(() => document.activeElement?.getAttribute('name') === 'title');
+    equal(await title.inputValue(), 'milk', 'the argument');
+    await shot(page, 'desktop-change');
+    // What does not fit the schema is refused with what is wrong, and the call goes on waiting.
+    await answer.locator('.as-json').click();
+    const refusal = complaints.length;
+    await answer.locator('[name=all]').fill('{"name": "milk"}');
+    await answer.locator('.allow-changed').click();
+    await answer.locator('.ask-fault:has-text("title")').waitFor();
+    // The browser reports the 422 that this check has asked for.
+    await page.waitForTimeout(100);
+    complaints.splice(refusal);
+    await answer.locator('[name=all]').fill('{"title": "cream"');
+    await answer.locator('.allow-changed').click();
+    await answer.locator('.change-form .ask-fault:has-text("not JSON")').waitFor();
+    await answer.locator('[name=all]').fill('{"title": "cream"}');
+    await answer.locator('.allow-changed').focus();
+    await page.keyboard.press('Enter');
+    await answer.locator('.call[data-name="erase_note"][data-state="ok"]').waitFor();
+    await idle(page);
+    if (await answer.locator('.call-body').count() === 0) await answer.locator('.call summary').click();
+    const shown = await answer.locator('.call-body').innerText();
+    for (const word of ['as a person has changed them', 'cream', 'Asked for by the model', 'milk']) {
+      if (!shown.includes(word)) throw new Error(`no ${word} in: ${shown}`);
+    }
+    await shot(page, 'desktop-changed');
+  });
+
   await check('the word of a tool to the user stands under its call, as text with links', async () => {
     await page.route('**/v1/chat/completions', (route) => route.fulfill({ contentType: 'text/event-stream', body: research() }));
     await ask(page, 'Research boiling');
@@ -249,6 +304,31 @@ export async function desktop(browser) {
     await answer.locator('.thinking-text:has-text("Let me see")').waitFor();
     equal(await answer.locator('.call-line').last().innerText(), 'There is no such place; name one from the list', 'error');
     equal(await answer.locator('.notice').innerText(), 'The answer was cut off at the model’s length limit.', 'end');
+    await page.unroute('**/v1/chat/completions');
+  });
+
+  await check('b17 what an answer takes from documents has numbered notes that open the passage, by keyboard', async () => {
+    await page.route('**/v1/chat/completions', (route) => route.fulfill({ contentType: 'text/event-stream', body: grounded() }));
+    await ask(page, 'How hot is tea?');
+    await idle(page);
+    const answer = page.locator('.answer:last-child');
+    await answer.locator('.note').first().waitFor();
+    equal(await answer.locator('.note').allInnerTexts(), ['[1]', '[2]', '[3]', '[3]'], 'notes');
+    if (!(await answer.locator('.text').last().innerText()).includes('my-prices.csv, [1] and')) throw new Error('a number that stands for nothing is changed');
+    await shot(page, 'desktop-notes');
+    await answer.locator('.note').nth(1).focus();
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#passage:has-text("Black tea is steeped at 95 degrees.")');
+    equal(await page.locator('#passage h2').innerText(), '[2] tea.md', 'title');
+    await shot(page, 'desktop-passage');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('#passage', { state: 'detached' });
+    equal(await page.evaluate(() => document.activeElement?.textContent), '[2]', 'focus');
+    await answer.locator('.sources summary').click();
+    equal(await answer.locator('.source').count(), 3, 'sources');
+    await answer.locator('.source').first().click();
+    await page.waitForSelector('#passage:has-text("<b onclick")');
+    await page.keyboard.press('Escape');
     await page.unroute('**/v1/chat/completions');
   });
 

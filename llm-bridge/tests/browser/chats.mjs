@@ -91,6 +91,26 @@ export async function chats(browser) {
     await page.waitForFunction(() => !document.title.startsWith('('));
   });
 
+  await check('b17 a call is changed in the inbox, and both its arguments are kept with the chat', async () => {
+    await ask(page, ERASE);
+    await page.waitForSelector('.answer:last-child .call-ask');
+    await page.click('#inbox-open');
+    await page.click('#inbox .change-first');
+    await page.fill('#inbox .change-form [name=title]', 'cream');
+    await shot(page, 'chats-inbox-change');
+    await page.click('#inbox .allow-changed');
+    await page.waitForSelector('.answer:last-child .call[data-name="erase_note"][data-state="ok"]');
+    await page.keyboard.press('Escape');
+    await idle(page);
+    await page.reload();
+    const card = page.locator('.answer:last-child .call[data-name="erase_note"]');
+    await card.locator('summary').click();
+    const shown = await card.locator('.call-body').innerText();
+    for (const word of ['as a person has changed them', 'cream', 'Asked for by the model', 'milk']) {
+      if (!shown.includes(word)) throw new Error(`no ${word} in: ${shown}`);
+    }
+  });
+
   await check('b17 a running turn is stopped, and is kept as far as it came', async () => {
     await ask(page, ERASE);
     await page.waitForSelector('.answer:last-child .call-ask');

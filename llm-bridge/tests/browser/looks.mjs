@@ -54,6 +54,41 @@ export async function looks(browser) {
   }
 }
 
+/** Answers of a server for who comes with a key, in front of the one without. */
+async function withServer(page, { models = { status: 200, json: { data: [{ id: 'qwen3' }] } }, account }) {
+  await page.route('**/healthz', (route) => route.fulfill({ json: { status: 'ok', upstream: 'openai', model: null, tools: 1 } }));
+  await page.route('**/v1/models', (route) => route.fulfill(models));
+  await page.route('**/api/account', (route) => route.fulfill({ json: { tenant: 'default', operator: false, ...account } }));
+}
+
+export async function server(browser) {
+  await check('b17 u27 a model server that is away is said, with the cause, until it is there', async () => {
+    const gone = { status: 502, json: { error: { message: 'connection refused', type: 'upstream_error' } } };
+    const settings = { models: gone, account: { user: 'local', level: 'owner', configured: true } };
+    const { page, context } = await open(browser, { viewport: { width: 390, height: 844 } }, (one) => withServer(one, settings));
+    await page.waitForSelector('#banner.ill:has-text("connection refused")');
+    await shot(page, 'banner-upstream');
+    await page.unroute('**/v1/models');
+    await page.route('**/v1/models', (route) => route.fulfill({ json: { data: [{ id: 'qwen3' }] } }));
+    await page.click('#banner button');
+    await page.waitForSelector('#banner', { state: 'detached' });
+    await context.close();
+  });
+
+  await check('b17 u27 who one is stands in the head and in the settings, and the console is for admins', async () => {
+    for (const [user, level, links] of [['ada', 'user', 0], ['grace', 'admin', 1]]) {
+      const { page, context } = await open(browser, { viewport: { width: 1280, height: 860 } }, (one) => withServer(one, { account: { user, level, configured: false } }));
+      await page.waitForSelector(`#who:text-is("${user}")`);
+      await page.click('#settings-open');
+      const line = await page.locator('#account').innerText();
+      for (const word of [user, level]) if (!line.includes(word)) throw new Error(`no ${word} in: ${line}`);
+      equal(await page.locator('#account a[href="admin"]').count(), links, 'links to the console');
+      await shot(page, `account-${level}`);
+      await context.close();
+    }
+  });
+}
+
 export async function languages(browser) {
   const { page, context } = await open(browser, { locale: 'de-AT', viewport: { width: 1280, height: 860 } });
   await check('b17 a German browser gets the page in German, and a person chooses', async () => {

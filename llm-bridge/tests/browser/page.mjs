@@ -14,7 +14,7 @@ import { chats, chatsOnPhone } from './chats.mjs';
 import { consoleForOthers, consoleLooks, consoleOfAdmins } from './console.mjs';
 import { documents, documentsOnPhone } from './documents.mjs';
 import { flow } from './flow.mjs';
-import { languages, looks } from './looks.mjs';
+import { languages, looks, server } from './looks.mjs';
 import { longChats, markdown } from './markdown.mjs';
 import { chromium, counted } from './support.mjs';
 
@@ -23,7 +23,7 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
 try {
-  const parts = { desktop, phone, keyed, chats, chatsOnPhone, documents, documentsOnPhone, markdown, longChats, looks, languages, flow, consoleOfAdmins, consoleForOthers, consoleLooks };
+  const parts = { desktop, phone, keyed, chats, chatsOnPhone, documents, documentsOnPhone, markdown, longChats, looks, server, languages, flow, consoleOfAdmins, consoleForOthers, consoleLooks };
   const only = process.argv.slice(2);
   for (const [name, part] of Object.entries(parts)) {
     if (only.length === 0 || only.includes(name)) await part(browser);

@@ -186,6 +186,6 @@ async fn answer_of_reply(context: &ToolContext, registry: &Registry, kept: &Appr
     let question = kept.question.as_ref().filter(|question| !question.has_secret())?;
     let content = Some(question.read(text)?);
     let by = context.caller().user.clone();
-    let answer = ApprovalAnswer { approve: true, by, reason: None, content };
+    let answer = ApprovalAnswer { approve: true, by, reason: None, content, arguments: None };
     registry.close(&kept.id, answer).await.ok()
 }

@@ -360,9 +360,10 @@ impl ToolContext {
         self
     }
 
-    /// The text behind the tag, where the call was a line `TAG: text`.
+    /// The text behind the tag, where the call was a line `TAG: text` and no person has changed its arguments.
     pub fn raw_argument(&self) -> Option<&str> {
-        self.call.as_ref()?.raw_argument.as_deref()
+        let call = self.call.as_ref().filter(|call| !call.is_changed.load(Ordering::Relaxed))?;
+        call.raw_argument.as_deref()
     }
 
     /// The id of the call that runs; empty outside of one.

@@ -41,6 +41,8 @@ pub(crate) struct RunningCall {
     pub(crate) read: Mutex<HasRead>,
     /// Whether a person has approved this call knowing what was read before it.
     pub(crate) is_flow_approved: AtomicBool,
+    /// Whether a person has changed its arguments.
+    pub(crate) is_changed: AtomicBool,
     pub(crate) model: ModelUses,
 }
 

@@ -1,6 +1,6 @@
 //! Step 4: limits, gate, approval and queue.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use super::{fit::Fitted, record::not_audited};
 use crate::{
@@ -30,13 +30,21 @@ impl<'a> Fitted<'a> {
         let mut decision = None;
         let admission = guards.admit(wanted, &mut decision).await;
         self.ledger.decided(decision);
-        let admit = match admission {
+        let mut admit = match admission {
             Admission::Run(admit) => admit,
             Admission::Blocked(reason) => {
                 return Err(Box::pin(self.end(Ok(ToolResult::unsuccessful(reason)))).await);
             }
             Admission::Refused(error) => return Err(Box::pin(self.end(Err(error))).await),
         };
+        if let Some(changed) = admit.changed_arguments() {
+            self.ledger.changed(self.registry, &changed);
+            if let Some(call) = self.context.running() {
+                call.is_changed.store(true, Ordering::Relaxed);
+            }
+            self.changed = Some(changed.clone());
+            self.arguments = changed;
+        }
         // What was revoked while the call waited for a person or for its turn is refused all the same.
         let mut refused = self.refused_by_now().await;
         self.ledger.at_level(self.context.caller().level);

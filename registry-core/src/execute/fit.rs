@@ -25,6 +25,8 @@ pub(super) struct Fitted<'a> {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) arguments: Map<String, Value>,
+    /// The same, where a person has changed them.
+    pub(super) changed: Option<Map<String, Value>>,
     pub(super) origin: Origin,
     pub(super) retries: u8,
     pub(super) ledger: Ledger,
@@ -72,8 +74,28 @@ impl<'a> Permitted<'a> {
         let ledger = Ledger::open(registry, context.running(), || {
             registry.record(&context, Some(&tool), &name, &id, origin.clone(), &arguments)
         });
-        Ok(Box::new(Fitted { registry, context, tool, id, name, arguments, origin, retries, ledger }))
+        Ok(Box::new(Fitted {
+            registry,
+            context,
+            tool,
+            id,
+            name,
+            arguments,
+            changed: None,
+            origin,
+            retries,
+            ledger,
+        }))
     }
+}
+
+/// Coerces and validates arguments that do not come from the call.
+pub(crate) async fn fit_arguments(
+    tool: &Arc<Tool>,
+    name: &str,
+    arguments: Value,
+) -> Result<Map<String, Value>, ValidationError> {
+    fit_large(Arc::clone(tool), name.to_owned(), arguments).await
 }
 
 /// Fits arguments that are much work on a thread for such, however many calls want that.

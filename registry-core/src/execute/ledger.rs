@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::{
@@ -49,6 +50,16 @@ impl Ledger {
     pub(super) fn decided(&mut self, decision: Option<Decision>) {
         if let Some(entry) = &mut self.0 {
             entry.record.decision = decision;
+        }
+    }
+
+    /// What the call is made with, as a person has changed it. The record keeps both.
+    pub(super) fn changed(&mut self, registry: &Registry, arguments: &Map<String, Value>) {
+        if let Some(entry) = &mut self.0 {
+            let (sha256, kept) = registry.audited(arguments);
+            let record = &mut entry.record;
+            record.asked_for_sha256 = Some(std::mem::replace(&mut record.arguments_sha256, sha256));
+            record.asked_for = std::mem::replace(&mut record.arguments, kept);
         }
     }
 

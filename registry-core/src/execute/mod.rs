@@ -44,6 +44,7 @@ use crate::{
 };
 pub use blocking::blocking;
 use find::Found;
+pub(crate) use fit::fit_arguments;
 
 impl Registry {
     /// Executes a call.
@@ -116,6 +117,6 @@ impl Registry {
     ) -> ToolOutcome {
         let (ts, reads, model_usage) =
             (self.shared.common.clock.now(), Reads::NOTHING, ModelUsage::default());
-        ToolOutcome { call_id, tool_name, result, duration, ts, reads, model_usage }
+        ToolOutcome { call_id, tool_name, result, duration, ts, reads, model_usage, changed_arguments: None }
     }
 }

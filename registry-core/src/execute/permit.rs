@@ -49,6 +49,7 @@ impl<'a> Found<'a> {
             provided: Provided::default(),
             read: Mutex::default(),
             is_flow_approved: AtomicBool::default(),
+            is_changed: AtomicBool::default(),
             model: ModelUses::default(),
         };
         let context = context.for_call(&registry.shared.tenant, running);

@@ -48,6 +48,12 @@ impl Registry {
         self.outcome(call.id, call.name, result, Duration::ZERO)
     }
 
+    /// The hash of arguments without secrets, and themselves where the host keeps them.
+    pub(super) fn audited(&self, arguments: &Map<String, Value>) -> (String, Option<Value>) {
+        let kept = self.shared.common.audit_arguments.then(|| bounded(arguments.clone().into()));
+        (hash_members(arguments), kept)
+    }
+
     pub(super) fn record(
         &self,
         context: &ToolContext,

@@ -71,7 +71,7 @@ impl Ran<'_> {
         let model_usage = running.map(|call| call.model_usage()).unwrap_or_default();
         let reads = fitted.tool.reads().and(within);
         let outcome = fitted.registry.outcome(fitted.id, fitted.name, result, duration);
-        ToolOutcome { reads, model_usage, ..outcome }
+        ToolOutcome { reads, model_usage, changed_arguments: fitted.changed.map(Value::Object), ..outcome }
     }
 }
 

@@ -74,6 +74,9 @@ pub enum ApprovalState {
     Approved {
         /// Who said so.
         by: String,
+        /// What it is made with, where that person has changed its arguments.
+        #[serde(default, rename = "changed_arguments", skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
     },
     /// A question of the call has its answer.
     Answered {
@@ -100,6 +103,9 @@ pub enum ApprovalState {
     Used {
         /// Who had allowed it.
         by: String,
+        /// What it was made with, where that person has changed its arguments.
+        #[serde(default, rename = "changed_arguments", skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
     },
     /// The call was stopped before it was made.
     Withdrawn,
@@ -144,6 +150,8 @@ pub struct ApprovalAnswer {
     pub reason: Option<String>,
     /// The answer to a question, where it is answered; null where it is declined.
     pub content: Option<Value>,
+    /// What an approved call is made with instead of its arguments: an object that fits the tool's schema.
+    pub arguments: Option<Value>,
 }
 
 /// Why an approval could not be answered.
@@ -155,6 +163,9 @@ pub enum AnswerError {
     /// It has been answered, used or withdrawn, or has expired.
     #[error("the approval was answered already, or has expired")]
     Closed,
+    /// The call cannot be made with these arguments; the approval stays open.
+    #[error("{0}")]
+    Invalid(String),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -290,8 +301,8 @@ impl Approvals for MemoryApprovals {
             let Some(Approval { state: state @ ApprovalState::Approved { .. }, .. }) = known else {
                 return Ok(false);
             };
-            if let ApprovalState::Approved { by } = state.clone() {
-                *state = ApprovalState::Used { by };
+            if let ApprovalState::Approved { by, arguments } = state.clone() {
+                *state = ApprovalState::Used { by, arguments };
             }
             Ok(true)
         })
@@ -300,9 +311,9 @@ impl Approvals for MemoryApprovals {
     fn give_back<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
         self.with(|all| {
             if let Some(known) = all.get_mut(&key(tenant, id))
-                && let ApprovalState::Used { by } = known.state.clone()
+                && let ApprovalState::Used { by, arguments } = known.state.clone()
             {
-                known.state = ApprovalState::Approved { by };
+                known.state = ApprovalState::Approved { by, arguments };
             }
             Ok(())
         })
@@ -314,7 +325,7 @@ impl ApprovalAnswer {
     pub fn into_state(self) -> ApprovalState {
         match (self.approve, self.content) {
             (true, Some(content)) => ApprovalState::Answered { by: self.by, content },
-            (true, None) => ApprovalState::Approved { by: self.by },
+            (true, None) => ApprovalState::Approved { by: self.by, arguments: self.arguments },
             (false, Some(_)) => ApprovalState::Declined { by: self.by, reason: self.reason },
             (false, None) => ApprovalState::Denied { by: self.by, reason: self.reason },
         }

@@ -35,7 +35,7 @@ use charged::Charged;
 use gate::{Decision, GATE_TIMEOUT, Gate, GateAnswer, GateError, GateRequest, Verdict};
 use limits::{Charge, Limit, Limited, MemoryUsage, Usage};
 use nested::{Nested, Running};
-use person::Held;
+use person::{Held, Yes};
 
 /// Who has decided where a rule refuses a call for what its turn has read.
 const FLOW: &str = "flow";
@@ -79,7 +79,7 @@ impl Default for Guards {
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) tenant: &'a Arc<str>,
-    pub(crate) tool: &'a Tool,
+    pub(crate) tool: &'a Arc<Tool>,
     pub(crate) context: &'a ToolContext,
     pub(crate) arguments: &'a Map<String, Value>,
     pub(crate) origin: &'a Origin,
@@ -94,9 +94,16 @@ pub(crate) struct Admitted {
     charged: Option<Box<Charged>>,
     /// The yes that it has used, where a person was asked.
     approval: Option<Box<Held>>,
+    /// What the call is made with, where that person has changed it.
+    changed: Option<Map<String, Value>>,
 }
 
 impl Admitted {
+    /// What the call is made with, where a person has changed it; given once.
+    pub(crate) fn changed_arguments(&mut self) -> Option<Map<String, Value>> {
+        self.changed.take()
+    }
+
     /// The tool begins to act: what was charged stays so.
     pub(crate) fn spend(&mut self) {
         if let Some(charged) = &mut self.charged {
@@ -114,7 +121,7 @@ impl Admitted {
 
     /// The call is over. Waits until the call around it, where there is one, may go on.
     pub(crate) async fn leave(self) {
-        let Self { _running, nested, charged: _, approval: _ } = self;
+        let Self { _running, nested, charged: _, approval: _, changed: _ } = self;
         drop(_running);
         nested.finish().await;
     }
@@ -124,6 +131,15 @@ impl Admitted {
         refund(&mut self.charged).await;
         self.leave().await;
     }
+}
+
+/// What a person has said, where one was asked.
+#[derive(Default)]
+struct Asked {
+    /// The yes that was used.
+    approval: Option<Box<Held>>,
+    /// What the call is made with, where the person has changed it.
+    changed: Option<Map<String, Value>>,
 }
 
 /// What came of asking.
@@ -166,12 +182,12 @@ impl Guards {
         let call = wanted.context.running();
         let nested = self.borrow_permit(call);
         match self.admitted(wanted, decision).await {
-            Ok((permit, charged, approval)) => {
+            Ok((permit, charged, Asked { approval, changed })) => {
                 let running = call.map(|call| {
                     call.permit.fill(permit);
                     Running(Arc::clone(call))
                 });
-                Admission::Run(Admitted { _running: running, nested, charged, approval })
+                Admission::Run(Admitted { _running: running, nested, charged, approval, changed })
             }
             Err(admission) => {
                 nested.finish().await;
@@ -184,28 +200,25 @@ impl Guards {
         &self,
         wanted: Wanted<'_>,
         decision: &mut Option<Decision>,
-    ) -> Result<(Permit, Option<Box<Charged>>, Option<Box<Held>>), Admission> {
+    ) -> Result<(Permit, Option<Box<Charged>>, Asked), Admission> {
         let mut charged = self.charge(wanted).await.map_err(Admission::Refused)?;
         let entered = match self.ask(wanted, &mut charged, decision).await {
-            Ok(approval) => {
-                self.enter(wanted).await.map(|permit| (permit, approval)).map_err(Admission::Refused)
-            }
+            Ok(asked) => self.enter(wanted).await.map(|permit| (permit, asked)).map_err(Admission::Refused),
             Err(admission) => Err(admission),
         };
         if entered.is_err() {
             refund(&mut charged).await;
         }
-        let (permit, approval) = entered?;
-        Ok((permit, charged, approval))
+        let (permit, asked) = entered?;
+        Ok((permit, charged, asked))
     }
 
-    /// The gate, and a person where the gate or the tool's effect asks for one: the yes that was used.
-    async fn ask(
+    /// What rules and the gate say of a call: whether a person is to be asked, and about what.
+    async fn considered(
         &self,
         wanted: Wanted<'_>,
-        charged: &mut Option<Box<Charged>>,
         decision: &mut Option<Decision>,
-    ) -> Result<Option<Box<Held>>, Admission> {
+    ) -> Result<(bool, Option<String>), Admission> {
         let policy = wanted.tool.policy();
         let concern = wanted
             .context
@@ -233,8 +246,19 @@ impl Guards {
                 GateAnswer::Blocked(reason) => return Err(Admission::Blocked(reason)),
             }
         }
+        Ok((ask_person, reason))
+    }
+
+    /// The gate, and a person where the gate or the tool's effect asks for one.
+    async fn ask(
+        &self,
+        wanted: Wanted<'_>,
+        charged: &mut Option<Box<Charged>>,
+        decision: &mut Option<Decision>,
+    ) -> Result<Asked, Admission> {
+        let (ask_person, mut reason) = self.considered(wanted, decision).await?;
         if !ask_person {
-            return Ok(None);
+            return Ok(Asked::default());
         }
         // Nothing is held while a person thinks, so that nothing is lost when the process ends meanwhile.
         refund(charged).await;
@@ -248,16 +272,42 @@ impl Guards {
                 }
                 None => decision.clone_from(&gate),
             }
-            let approval = approval?;
+            let Yes { question: approval, arguments: changed } = approval?;
+            if let Some(arguments) = &changed {
+                let other = self.consider_changed(Wanted { arguments, ..wanted }, decision).await?;
+                reason = other.or(reason);
+            }
             *charged = self.charge(wanted).await.map_err(Admission::Refused)?;
             if let Some(used) = self.take(wanted, approval).await? {
                 if let Some(call) = wanted.context.running().filter(|_| reason.is_some()) {
                     call.is_flow_approved.store(true, Ordering::Relaxed);
                 }
-                return Ok(Some(used));
+                return Ok(Asked { approval: Some(used), changed });
             }
             // It was good for one call, and another one about the same has taken it.
             refund(charged).await;
+        }
+    }
+
+    /// Rules and the gate have seen other arguments than those that a person has written. That these are asked about is answered by
+    /// that; but not that they are refused.
+    async fn consider_changed(
+        &self,
+        wanted: Wanted<'_>,
+        decision: &mut Option<Decision>,
+    ) -> Result<Option<String>, Admission> {
+        let mut said = None;
+        match Box::pin(self.considered(wanted, &mut said)).await {
+            Ok((_, reason)) => {
+                if let (Some(person), Some(gate)) = (decision, said) {
+                    person.gate = Some(Box::new(gate));
+                }
+                Ok(reason)
+            }
+            Err(admission) => {
+                *decision = said;
+                Err(admission)
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{
@@ -16,6 +16,7 @@ use crate::{
     background::Background,
     clock::Clock,
     context::{Origin, ToolContext},
+    execute::fit_arguments,
     id::random_id,
     result::{ErrorKind, ToolError},
     schema::without_secrets,
@@ -28,7 +29,7 @@ const POLL: Duration = Duration::from_millis(500);
 /// Calls of one user that may wait for a person at once, so that nobody fills the store with questions.
 pub(crate) const MAX_PENDING: usize = 64;
 /// Longer arguments are not asked about, in bytes of JSON: nobody can approve what is not shown whole.
-const MAX_SHOWN: usize = 64 << 10;
+pub(crate) const MAX_SHOWN: usize = 64 << 10;
 
 /// Refuses a call that nobody can look at.
 fn check_length(tool: &str, arguments: &Value) -> Result<(), ToolError> {
@@ -105,6 +106,19 @@ impl Drop for Held {
     }
 }
 
+/// A person's yes.
+pub(super) struct Yes {
+    pub(super) question: Held,
+    /// What the call is made with, where the person has changed that.
+    pub(super) arguments: Option<Map<String, Value>>,
+}
+
+/// Arguments that a person has written, for the tool that is called: another may have its name by now.
+async fn refitted(wanted: Wanted<'_>, arguments: Value) -> Result<Map<String, Value>, Admission> {
+    let fitted = Box::pin(fit_arguments(wanted.tool, wanted.tool.name(), arguments)).await;
+    fitted.map_err(|fault| Admission::Refused(fault.error))
+}
+
 impl Guards {
     /// Asks a person and waits for the yes.
     pub(super) async fn approved(
@@ -112,7 +126,7 @@ impl Guards {
         wanted: Wanted<'_>,
         reason: Option<&str>,
         decision: &mut Option<Decision>,
-    ) -> Result<Held, Admission> {
+    ) -> Result<Yes, Admission> {
         let failed = |cause: StoreError| Admission::Refused(not_asked(wanted.tool.name(), &cause));
         loop {
             let approval = self.new_approval(wanted, reason).map_err(failed)?;
@@ -129,9 +143,13 @@ impl Guards {
             let _paused = wanted.context.running().map(|call| call.pause());
             let patience = wanted.context.approval_wait();
             match self.wait(wanted.context, wanted.clock, &mut approval, patience).await.map_err(failed)? {
-                Waited::Closed(ApprovalState::Approved { by }) => {
+                Waited::Closed(ApprovalState::Approved { by, arguments }) => {
                     *decision = Some(Decision::new(Verdict::Approved, format!("user:{by}")));
-                    return Ok(question);
+                    let arguments = match arguments {
+                        Some(arguments) => Some(refitted(wanted, arguments).await?),
+                        None => None,
+                    };
+                    return Ok(Yes { question, arguments });
                 }
                 Waited::Closed(ApprovalState::Denied { by, reason }) => {
                     question.release();

@@ -5,7 +5,12 @@ use serde_json::Value;
 use super::{Common, Registry};
 use crate::{
     ask::fit,
-    guard::approval::{AnswerError, Approval, ApprovalAnswer},
+    execute::fit_arguments,
+    guard::{
+        approval::{AnswerError, Approval, ApprovalAnswer},
+        person::MAX_SHOWN,
+    },
+    schema::ArgumentChecker,
     store::StoreError,
     text::cut,
 };
@@ -73,10 +78,43 @@ impl Registry {
     /// Answers an approval. The call that waits for it goes on at once. Who may answer is up to the entry point.
     ///
     /// # Errors
-    /// When there is none, it is not open any more, or the store fails.
+    /// When the call cannot be made with the arguments of the answer, which leaves the approval open; when there is none, it is not
+    /// open any more, or the store fails.
     pub async fn answer_approval(&self, id: &str, answer: ApprovalAnswer) -> Result<Approval, AnswerError> {
-        self.approval(id).await?.ok_or(AnswerError::Unknown)?;
-        self.close(id, ApprovalAnswer { content: None, ..answer }).await
+        let kept = self.approval(id).await?.ok_or(AnswerError::Unknown)?;
+        let arguments = match answer.arguments {
+            Some(_) if !answer.approve => {
+                return Err(AnswerError::Invalid(
+                    "a call that is refused is made with no arguments".to_owned(),
+                ));
+            }
+            Some(arguments) => self.changed(&kept, arguments).await?,
+            None => None,
+        };
+        self.close(id, ApprovalAnswer { content: None, arguments, ..answer }).await
+    }
+
+    /// What a call is made with instead, after coercion; `None` where that is what it was to be made with. What the person was not
+    /// shown whole cannot be changed.
+    async fn changed(&self, kept: &Approval, arguments: Value) -> Result<Option<Value>, AnswerError> {
+        let tool = self.get(&kept.tool).filter(|tool| tool.spec().version == kept.version);
+        let tool = tool.ok_or_else(|| {
+            let fault = format!("the tool {} is not there any more, or has another version", kept.tool);
+            AnswerError::Invalid(fault)
+        })?;
+        if tool.checker().is_ok_and(ArgumentChecker::has_secret) {
+            let fault = "some arguments of this call are secret and not shown, so that it can only be allowed or refused as it is";
+            return Err(AnswerError::Invalid(fault.to_owned()));
+        }
+        let fitted = fit_arguments(&tool, &kept.tool, arguments).await;
+        let fitted =
+            Value::Object(fitted.map_err(|fault| AnswerError::Invalid(fault.error.message().to_owned()))?);
+        let length = fitted.to_string().len();
+        if length > MAX_SHOWN {
+            let fault = format!("the arguments have {length} bytes, and {MAX_SHOWN} at most are taken");
+            return Err(AnswerError::Invalid(fault));
+        }
+        Ok((fitted != kept.arguments).then_some(fitted))
     }
 
     /// Answers a question of a tool with an object that fits its form, after coercion. The call that waits goes on at once. Who may answer is
@@ -100,7 +138,8 @@ impl Registry {
             return Err(QuestionError::Invalid(fault));
         }
         let content = Some(content);
-        let answer = ApprovalAnswer { approve: true, by: by.to_owned(), reason: None, content };
+        let answer =
+            ApprovalAnswer { approve: true, by: by.to_owned(), reason: None, content, arguments: None };
         Ok(self.close(id, answer).await?)
     }
 
@@ -116,7 +155,7 @@ impl Registry {
     ) -> Result<Approval, AnswerError> {
         self.question(id).await?.ok_or(AnswerError::Unknown)?;
         let content = Some(Value::Null);
-        let answer = ApprovalAnswer { approve: false, by: by.to_owned(), reason, content };
+        let answer = ApprovalAnswer { approve: false, by: by.to_owned(), reason, content, arguments: None };
         self.close(id, answer).await
     }
 

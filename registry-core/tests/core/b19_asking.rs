@@ -325,7 +325,8 @@ async fn b19_a_call_that_comes_back_for_an_answer_counts_once_and_stays_approved
     let hasty = ada(&registry).with_approval_wait(Duration::ZERO);
     let error = call(&registry, &hasty).await.unwrap_err();
     let approval = error.approval().unwrap().to_owned();
-    let yes = ApprovalAnswer { approve: true, by: "ada".into(), reason: None, content: None };
+    let yes =
+        ApprovalAnswer { approve: true, by: "ada".into(), reason: None, content: None, arguments: None };
     registry.answer_approval(&approval, yes).await.unwrap();
     for _ in 0..2 {
         let error = call(&registry, &hasty).await.unwrap_err();

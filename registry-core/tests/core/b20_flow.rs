@@ -139,7 +139,13 @@ async fn b20_the_person_is_told_what_goes_where_and_the_audit_too() {
     let approving = async {
         loop {
             if let Some(approval) = site.registry.pending_approvals().await.unwrap().pop() {
-                let yes = ApprovalAnswer { approve: true, by: "ada".into(), reason: None, content: None };
+                let yes = ApprovalAnswer {
+                    approve: true,
+                    by: "ada".into(),
+                    reason: None,
+                    content: None,
+                    arguments: None,
+                };
                 site.registry.answer_approval(&approval.id, yes).await.unwrap();
                 return approval;
             }

@@ -229,7 +229,7 @@ fn destructive() -> ToolPolicy {
 }
 
 fn yes() -> ApprovalAnswer {
-    ApprovalAnswer { approve: true, by: "boss".into(), reason: None, content: None }
+    ApprovalAnswer { approve: true, by: "boss".into(), reason: None, content: None, arguments: None }
 }
 
 /// Waits until a call waits for a person.
@@ -326,8 +326,13 @@ async fn b8_a_person_may_refuse_and_say_why() {
         async move { call(&registry, &ada(&registry)).await }
     });
     let id = asked(&registry).await;
-    let no =
-        ApprovalAnswer { approve: false, by: "boss".into(), reason: Some("keep it".into()), content: None };
+    let no = ApprovalAnswer {
+        approve: false,
+        by: "boss".into(),
+        reason: Some("keep it".into()),
+        content: None,
+        arguments: None,
+    };
     registry.answer_approval(&id, no).await.unwrap();
     let outcome = waiting.await.unwrap();
     assert_eq!(outcome.for_model(), "A person has refused this call: keep it");
@@ -516,4 +521,124 @@ async fn t3_no_more_run_at_once_than_may_and_too_many_are_turned_away() {
     assert!(three.iter().all(ToolOutcome::is_success));
     assert_eq!(kind(&turned_away), Some(ErrorKind::Busy));
     assert!(turned_away.result.unwrap_err().is_retryable());
+}
+
+/// A tool without secrets, whose result is what it was called with.
+fn echoing(registry: &Registry, policy: ToolPolicy) {
+    let handler = handler_fn(|context: ToolContext, arguments| async move {
+        assert_eq!(context.raw_argument(), None);
+        Ok(ToolResult::new(serde_json::Value::Object(arguments)))
+    });
+    let schema = json!({"type": "object", "properties": {
+        "path": {"type": "string"}, "times": {"type": "integer", "maximum": 9},
+    }, "required": ["path"], "additionalProperties": false});
+    registry.register(ToolSpec::new("echo", schema), policy, Some(handler)).unwrap();
+}
+
+fn changed(arguments: serde_json::Value) -> ApprovalAnswer {
+    ApprovalAnswer { arguments: Some(arguments), ..yes() }
+}
+
+#[tokio::test]
+async fn b8_a_person_may_change_the_arguments_and_that_is_what_runs_and_is_told_and_kept() {
+    let audit = Arc::new(MemoryAudit::new(8));
+    let registry = builder().audit(audit.clone()).audit_arguments(true).build().unwrap();
+    echoing(&registry, destructive());
+    let waiting = tokio::spawn({
+        let registry = registry.clone();
+        let mut wanted = ToolCall::new("echo", json!({"path": "a"}));
+        wanted.raw_argument = Some("a".into());
+        async move { registry.execute(&ada(&registry), wanted).await }
+    });
+    let id = asked(&registry).await;
+    // What does not fit leaves the question open.
+    let large = json!({"path": "x".repeat(70_000)});
+    for wrong in [json!({"path": "b", "times": 10}), json!({"times": 1}), json!({"way": "b"}), large] {
+        let answered = registry.answer_approval(&id, changed(wrong)).await;
+        assert!(matches!(answered, Err(AnswerError::Invalid(_))), "{answered:?}");
+    }
+    let no = ApprovalAnswer { approve: false, ..changed(json!({"path": "b"})) };
+    assert!(matches!(registry.answer_approval(&id, no).await, Err(AnswerError::Invalid(_))));
+    // They are coerced as those of a model are.
+    registry.answer_approval(&id, changed(json!({"path": "b", "times": "2"}))).await.unwrap();
+    let outcome = waiting.await.unwrap();
+    assert_eq!(outcome.changed_arguments, Some(json!({"path": "b", "times": 2})));
+    assert_eq!(outcome.result.as_ref().unwrap().value, json!({"path": "b", "times": 2}));
+    let told = outcome.for_model();
+    assert!(told.starts_with("[A person has changed the arguments of this call"), "{told}");
+    assert_eq!(outcome.to_reply().changed_arguments, outcome.changed_arguments);
+    for record in audit.records() {
+        assert_eq!(record.arguments, Some(json!({"path": "b", "times": 2})));
+        assert_eq!(record.asked_for, Some(json!({"path": "a"})));
+        assert_ne!(record.asked_for_sha256, Some(record.arguments_sha256));
+    }
+}
+
+#[tokio::test]
+async fn b8_arguments_that_are_sent_back_as_they_were_are_no_change() {
+    let registry = builder().build().unwrap();
+    echoing(&registry, destructive());
+    let hasty = ada(&registry).with_approval_wait(Duration::ZERO);
+    let wanted = || ToolCall::new("echo", json!({"path": "a"}));
+    let id = registry.execute(&hasty, wanted()).await.result.unwrap_err().approval().unwrap().to_owned();
+    registry.answer_approval(&id, changed(json!({"path": "a"}))).await.unwrap();
+    let outcome = registry.execute(&hasty, wanted()).await;
+    assert!(outcome.is_success() && outcome.changed_arguments.is_none());
+    // The change is for the call that comes back, and is used with the yes.
+    let id = registry.execute(&hasty, wanted()).await.result.unwrap_err().approval().unwrap().to_owned();
+    registry.answer_approval(&id, changed(json!({"path": "b"}))).await.unwrap();
+    assert_eq!(registry.execute(&hasty, wanted()).await.result.unwrap().value, json!({"path": "b"}));
+    assert_eq!(kind(&registry.execute(&hasty, wanted()).await), Some(ErrorKind::ApprovalPending));
+}
+
+#[tokio::test]
+async fn a16_arguments_that_are_not_shown_whole_cannot_be_changed() {
+    let registry = builder().build().unwrap();
+    let ran = counting(&registry, destructive());
+    let hasty = ada(&registry).with_approval_wait(Duration::ZERO);
+    let id = call(&registry, &hasty).await.result.unwrap_err().approval().unwrap().to_owned();
+    let answered = registry.answer_approval(&id, changed(json!({"path": "b", "pin": "(secret)"}))).await;
+    assert!(matches!(answered, Err(AnswerError::Invalid(_))), "{answered:?}");
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+}
+
+/// Refuses one path, and has a person asked about all others.
+struct NotB;
+
+impl Gate for NotB {
+    fn name(&self) -> &'static str {
+        "not-b"
+    }
+
+    fn fails_closed(&self) -> bool {
+        true
+    }
+
+    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
+        let answer = match request.arguments.get("path").and_then(serde_json::Value::as_str) {
+            Some("b") => GateAnswer::Blocked("not b".into()),
+            _ => GateAnswer::Pending,
+        };
+        Box::pin(std::future::ready(Ok(answer)))
+    }
+}
+
+#[tokio::test]
+async fn b8_the_gate_is_asked_about_what_a_person_has_written() {
+    let audit = Arc::new(MemoryAudit::new(16));
+    let registry = builder().gate(Arc::new(NotB)).audit(audit.clone()).build().unwrap();
+    echoing(&registry, gated());
+    let hasty = ada(&registry).with_approval_wait(Duration::ZERO);
+    let wanted = || ToolCall::new("echo", json!({"path": "a"}));
+    for (path, runs) in [("b", false), ("c", true)] {
+        let id = registry.execute(&hasty, wanted()).await.result.unwrap_err().approval().unwrap().to_owned();
+        registry.answer_approval(&id, changed(json!({"path": path}))).await.unwrap();
+        let outcome = registry.execute(&hasty, wanted()).await;
+        assert_eq!(outcome.is_success(), runs, "{}", outcome.for_model());
+        let decision = audit.records().pop().unwrap().decision.unwrap();
+        let (verdict, by) = if runs { (Verdict::Approved, "user:boss") } else { (Verdict::Blocked, "not-b") };
+        assert_eq!((decision.verdict, &*decision.by), (verdict, by));
+        // The refused yes is taken back in the background.
+        registry.finished().await;
+    }
 }

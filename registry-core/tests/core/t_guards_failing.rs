@@ -193,7 +193,8 @@ async fn b8_no_user_has_more_than_64_questions_open() {
     assert_eq!(kind(&call(&registry, &hasty("ada"), path(7)).await), Some(ErrorKind::ApprovalPending));
     assert_eq!(kind(&call(&registry, &hasty("bob"), path(64)).await), Some(ErrorKind::ApprovalPending));
     // An answer makes room.
-    let no = ApprovalAnswer { approve: false, by: "boss".into(), reason: None, content: None };
+    let no =
+        ApprovalAnswer { approve: false, by: "boss".into(), reason: None, content: None, arguments: None };
     registry.answer_approval(&first.unwrap(), no).await.unwrap();
     assert_eq!(kind(&call(&registry, &hasty("ada"), path(64)).await), Some(ErrorKind::ApprovalPending));
 }
@@ -231,7 +232,8 @@ async fn a16_arguments_that_nobody_can_see_whole_are_not_asked_about() {
     let error = call(&registry, &hasty, arguments.clone()).await.result.unwrap_err();
     let id = error.approval().unwrap().to_owned();
     assert_eq!(registry.approval(&id).await.unwrap().unwrap().arguments, arguments);
-    let yes = ApprovalAnswer { approve: true, by: "boss".into(), reason: None, content: None };
+    let yes =
+        ApprovalAnswer { approve: true, by: "boss".into(), reason: None, content: None, arguments: None };
     registry.answer_approval(&id, yes).await.unwrap();
     assert!(call(&registry, &hasty, arguments).await.is_success());
 
@@ -249,7 +251,7 @@ async fn a12_what_a_person_says_of_a_call_is_kept_within_a_bound() {
     let error = call(&registry, &hasty, json!({"path": "a"})).await.result.unwrap_err();
     let id = error.approval().unwrap().to_owned();
     let reason = Some("no ".repeat(10_000_000));
-    let no = ApprovalAnswer { approve: false, by: "boss".into(), reason, content: None };
+    let no = ApprovalAnswer { approve: false, by: "boss".into(), reason, content: None, arguments: None };
     match registry.answer_approval(&id, no).await.unwrap().state {
         ApprovalState::Denied { reason: Some(reason), .. } => {
             assert!(reason.len() < 4100 && reason.ends_with('…'), "{}", reason.len());

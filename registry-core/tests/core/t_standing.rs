@@ -170,7 +170,13 @@ async fn t3_what_was_counted_for_a_caller_who_has_lost_the_tool_meanwhile_is_giv
                     None => tokio::time::sleep(Duration::from_millis(1)).await,
                 }
             };
-            let yes = ApprovalAnswer { approve: true, by: "boss".into(), reason: None, content: None };
+            let yes = ApprovalAnswer {
+                approve: true,
+                by: "boss".into(),
+                reason: None,
+                content: None,
+                arguments: None,
+            };
             site.registry.answer_approval(&approval.id, yes).await.unwrap();
             let outcome = waiting.await.unwrap();
             assert_eq!(outcome.result.as_ref().err().map(ToolError::kind), expected);

@@ -146,6 +146,8 @@ pub(super) struct CallPart {
     pub(super) dialect: String,
     pub(super) state: CallState,
     pub(super) arguments: Value,
+    /// What the model had asked for, where a person has changed the arguments.
+    pub(super) asked_for: Option<Value>,
     pub(super) message: Option<String>,
     pub(super) progress: Option<f64>,
     pub(super) approval: Option<String>,

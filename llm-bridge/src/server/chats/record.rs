@@ -206,6 +206,7 @@ impl Record {
             side_effects,
             duration_ms,
             retry_at,
+            changed_arguments,
             ..
         } = tool;
         self.change_call(id, name, |call| {
@@ -221,6 +222,9 @@ impl Record {
             call.side_effects.clone_from(side_effects);
             call.duration_ms = Some(*duration_ms);
             call.retry_at.clone_from(retry_at);
+            if let Some(changed) = changed_arguments {
+                call.asked_for = Some(std::mem::replace(&mut call.arguments, bounded(changed)));
+            }
         });
     }
 

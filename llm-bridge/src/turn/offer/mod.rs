@@ -313,7 +313,13 @@ impl Offer {
             self.found.add(std::slice::from_ref(&outcome.tool_name));
         }
         let error = match &outcome.result {
-            Ok(result) => return text_and_pictures(result),
+            Ok(result) => {
+                let (text, pictures) = text_and_pictures(result);
+                return match outcome.change_for_model() {
+                    Some(change) => (format!("{change}\n{text}"), pictures),
+                    None => (text, pictures),
+                };
+            }
             Err(error) => error,
         };
         let was_running = error.kind() == ErrorKind::Cancelled && !outcome.duration.is_zero();

@@ -144,7 +144,8 @@ async fn b3_an_answer_from_elsewhere_counts() {
     let mut peer = rack.peer(Era::Modern, asks()).await;
     let state = asked(&mut peer, "one").await;
     let id = rack.registry.pending_approvals().await.unwrap()[0].id.clone();
-    let no = ApprovalAnswer { approve: false, by: "root".into(), reason: None, content: None };
+    let no =
+        ApprovalAnswer { approve: false, by: "root".into(), reason: None, content: None, arguments: None };
     rack.registry.answer_approval(&id, no).await.unwrap();
     let answer = again(&mut peer, "one", &state, Some(yes())).await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
@@ -171,7 +172,8 @@ async fn b3_a_client_that_cannot_ask_waits_for_an_answer_from_elsewhere() {
         let reported = peer.hears("notifications/progress").await;
         assert!(reported["params"]["message"].as_str().unwrap().contains("approve"), "{reported}");
         let approval = rack.registry.pending_approvals().await.unwrap()[0].id.clone();
-        let answer = ApprovalAnswer { approve: true, by: "root".into(), reason: None, content: None };
+        let answer =
+            ApprovalAnswer { approve: true, by: "root".into(), reason: None, content: None, arguments: None };
         rack.registry.answer_approval(&approval, answer).await.unwrap();
         assert_eq!(text(&peer.answer(id).await), r#"erased "one""#);
     }
@@ -190,7 +192,8 @@ async fn b3_a_client_that_calls_again_by_itself_hears_in_time_that_a_person_has_
         (&result["isError"], &result["_meta"]["toolrack/approvalPending"]),
         (&json!(true), &json!(pending[0].id))
     );
-    let yes = ApprovalAnswer { approve: true, by: "root".into(), reason: None, content: None };
+    let yes =
+        ApprovalAnswer { approve: true, by: "root".into(), reason: None, content: None, arguments: None };
     rack.registry.answer_approval(&pending[0].id, yes).await.unwrap();
     let answer = peer.request("tools/call", wanted).await;
     assert_eq!(text(&answer), r#"erased "one""#);

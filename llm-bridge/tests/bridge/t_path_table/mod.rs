@@ -62,7 +62,13 @@ impl Site {
     /// Says yes to all that waits.
     async fn approve(&self) {
         for approval in self.registry.pending_approvals().await.unwrap() {
-            let answer = ApprovalAnswer { approve: true, by: "root".to_owned(), reason: None, content: None };
+            let answer = ApprovalAnswer {
+                approve: true,
+                by: "root".to_owned(),
+                reason: None,
+                content: None,
+                arguments: None,
+            };
             self.registry.answer_approval(&approval.id, answer).await.unwrap();
         }
     }

@@ -66,6 +66,12 @@ pub struct AuditRecord {
     /// The arguments, where the host keeps them; what is secret is left out of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
+    /// The hash of what was asked for, where a person has changed the arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked_for_sha256: Option<String>,
+    /// What was asked for then, where the host keeps arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked_for: Option<Value>,
     /// What the call's turn had read before it, where that matters.
     #[serde(skip_serializing_if = "HasRead::is_empty")]
     pub has_read: HasRead,

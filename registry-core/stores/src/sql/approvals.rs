@@ -27,7 +27,9 @@ fn read(mut row: Row) -> Result<Approval, StoreError> {
         approval.state = ApprovalState::Withdrawn;
     } else if &*state != "pending" {
         approval.state = match serde_json::from_str(&answer).map_err(broken)? {
-            ApprovalState::Approved { by } if &*state == "used" => ApprovalState::Used { by },
+            ApprovalState::Approved { by, arguments } if &*state == "used" => {
+                ApprovalState::Used { by, arguments }
+            }
             answered => answered,
         };
     }

@@ -54,6 +54,8 @@ fn record(tenant: &str, tool: &str, second: u32) -> AuditRecord {
         version: None,
         call_id: format!("call-{second}"),
         parent_call_id: None,
+        asked_for: None,
+        asked_for_sha256: None,
         questions: Vec::new(),
         has_read: Default::default(),
         model_usage: None,

@@ -107,7 +107,13 @@ fn approval(id: &str, at: Timestamp) -> Approval {
 }
 
 fn answer(approve: bool, reason: Option<&str>) -> ApprovalAnswer {
-    ApprovalAnswer { approve, by: "boss".to_owned(), reason: reason.map(str::to_owned), content: None }
+    ApprovalAnswer {
+        approve,
+        by: "boss".to_owned(),
+        reason: reason.map(str::to_owned),
+        content: None,
+        arguments: None,
+    }
 }
 
 async fn asked(approvals: &dyn Approvals, wanted: Approval) -> Approval {
@@ -144,6 +150,20 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     assert!(!approvals.take("default", "none", at("12:00:10")).await.unwrap());
     approvals.withdraw("default", "q").await.unwrap();
     assert_eq!(approvals.get("default", "q").await.unwrap().unwrap().state, ApprovalState::Withdrawn);
+    // An approved call may be made with other arguments, which stay with its yes.
+    let changing = Approval { arguments_sha256: "04".into(), ..approval("w", at("12:00:08")) };
+    assert_eq!(asked(approvals, changing.clone()).await, changing);
+    let arguments = Some(json!({"path": "ü\u{0}"}));
+    let given = ApprovalAnswer { arguments: arguments.clone(), ..answer(true, None) };
+    let changed = approvals.answer("default", "w", given, at("12:00:09")).await.unwrap();
+    let by = || "boss".to_owned();
+    assert_eq!(changed.state, ApprovalState::Approved { by: by(), arguments: arguments.clone() });
+    assert!(approvals.take("default", "w", at("12:00:10")).await.unwrap());
+    let used = approvals.get("default", "w").await.unwrap().unwrap();
+    assert_eq!(used.state, ApprovalState::Used { by: by(), arguments: arguments.clone() });
+    approvals.give_back("default", "w").await.unwrap();
+    assert_eq!(approvals.get("default", "w").await.unwrap().unwrap(), changed);
+    approvals.withdraw("default", "w").await.unwrap();
     // To decline is an answer too, and is found by the same call until it is over.
     let no = ApprovalAnswer { content: Some(json!(null)), ..answer(false, Some("later")) };
     let declining = Approval {
@@ -185,14 +205,17 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     // Not before it is approved; then for one call.
     assert!(!approvals.take("default", "one", at("12:01:00")).await.unwrap());
     let approved = approvals.answer("default", "one", answer(true, None), at("12:01:00")).await.unwrap();
-    assert_eq!(approved, Approval { state: ApprovalState::Approved { by: "boss".into() }, ..first.clone() });
+    assert_eq!(
+        approved,
+        Approval { state: ApprovalState::Approved { by: "boss".into(), arguments: None }, ..first.clone() }
+    );
     assert_eq!(asked(approvals, approval("three", at("12:01:01"))).await, approved);
     assert!(!approvals.take("other", "one", at("12:01:02")).await.unwrap());
     let takes = (0..8).map(|_| approvals.take("default", "one", at("12:01:02")));
     let taken = futures_util::future::join_all(takes).await;
     assert_eq!(taken.into_iter().filter(|taken| *taken.as_ref().unwrap()).count(), 1);
     let used = approvals.get("default", "one").await.unwrap().unwrap();
-    assert_eq!(used.state, ApprovalState::Used { by: "boss".into() });
+    assert_eq!(used.state, ApprovalState::Used { by: "boss".into(), arguments: None });
     // A call that did nothing gives it back, once more for one call.
     for _ in 0..2 {
         approvals.give_back("default", "one").await.unwrap();

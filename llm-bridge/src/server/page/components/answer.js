@@ -4,25 +4,30 @@ import { useEffect, useRef, useState } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { textOf } from '../state/answer.js';
+import { sourcesOf } from '../state/sources.js';
 import { busy, changes, chats, model, models } from '../state/store.js';
 import { goOn, regenerate } from '../state/turn.js';
 import { duration, number } from '../text/format.js';
+import { putNotes } from '../text/notes.js';
 import { TextView } from '../text/view.js';
 import { Branches } from './branches.js';
 import { CallCard } from './call.js';
 import { CopyButton } from './copy.js';
 import { Icon } from './icon.js';
+import { Sources, note } from './sources.js';
 
-/** @import { CallPart, Message, Part, ReasoningPart } from '../state/types.d.ts' */
+/** @import { CallPart, Message, Part, ReasoningPart, Source } from '../state/types.d.ts' */
 
-/** @param {{ message: Message, last: boolean }} properties */
-export function Answer({ message, last }) {
+/** @param {{ message: Message, last: boolean, past: boolean }} properties */
+export function Answer({ message, last, past }) {
   void changes(message).value;
   const grows = message.status === 'running';
-  return html`<article class=${`answer${message.parts.length > 0 ? '' : ' empty'}`} aria-label=${t.answer} aria-busy=${grows ? 'true' : undefined}>
+  const sources = sourcesOf(message);
+  return html`<article class=${`answer${message.parts.length > 0 ? '' : ' empty'}${past ? ' past' : ''}`} aria-label=${t.answer} aria-busy=${grows ? 'true' : undefined}>
     <div class="answer-body">
       ${folded(message.parts).map(({ part, times }, index) => html`<${PartView} key=${index} part=${part} times=${times}
-        grows=${grows && part === message.parts.at(-1)} version=${changes(message).value} />`)}
+        grows=${grows && part === message.parts.at(-1)} version=${changes(message).value} sources=${sources} />`)}
+      ${!grows && html`<${Sources} sources=${sources} />`}
       <${Ending} message=${message} />
     </div>
     ${grows && !busyElsewhere(message) && html`<p class="waiting"><span></span><span></span><span></span><span class="unseen">${t.waitingForModel}</span></p>`}
@@ -65,25 +70,29 @@ function busyElsewhere(message) {
     || message.parts.some((part) => part.type === 'call' && (part.state === 'running' || part.state === 'writing'));
 }
 
-/** @param {{ part: Part, times: number, grows: boolean, version: number }} properties */
-function PartView({ part, times, grows, version }) {
-  if (part.type === 'text') return html`<${Text} text=${part.text} grows=${grows} />`;
+/** @param {{ part: Part, times: number, grows: boolean, version: number, sources: Source[] }} properties */
+function PartView({ part, times, grows, version, sources }) {
+  if (part.type === 'text') return html`<${Text} text=${part.text} grows=${grows} sources=${sources} />`;
   if (part.type === 'reasoning') return html`<${Thinking} part=${part} grows=${grows} version=${version} />`;
   if (part.type === 'call') return html`<${CallCard} call=${part} times=${times} version=${version} />`;
   if (part.type === 'notice') return html`<p class="notice">${part.text}</p>`;
   return null;
 }
 
-/** @param {{ text: string, grows: boolean }} properties */
-export function Text({ text, grows }) {
+/** @param {{ text: string, grows: boolean, sources?: Source[] }} properties */
+export function Text({ text, grows, sources = [] }) {
   const element = useRef(/** @type {HTMLElement | null} */ (null));
   const view = useRef(/** @type {TextView | null} */ (null));
   useEffect(() => {
     if (element.current) view.current = new TextView(element.current);
     return () => view.current?.end();
   }, []);
-  useEffect(() => view.current?.show(text, grows), [text, grows]);
-  return html`<div class=${`text plain${text.length > 20_000 ? ' long' : ''}`} ref=${element}></div>`;
+  useEffect(() => {
+    // The calls are over when the text comes that rests on them.
+    if (view.current) view.current.finish = (content) => putNotes(content, sources, note);
+    view.current?.show(text, grows);
+  }, [text, grows]);
+  return html`<div class="text plain" ref=${element}></div>`;
 }
 
 /** @param {{ part: ReasoningPart, grows: boolean }} properties */

@@ -15,6 +15,7 @@ import { KeyDialog } from './key.js';
 import { Log } from './log.js';
 import { Notices } from './notices.js';
 import { SettingsDialog } from './settings.js';
+import { PassageDialog } from './sources.js';
 import { closeTools, ToolPanel } from './tools.js';
 
 /** On narrower screens the panels lie over the chat. */
@@ -54,6 +55,7 @@ export function App() {
     ${dialog.value === 'documents' && html`<${Documents} />`}
     ${dialog.value === 'settings' && html`<${SettingsDialog} />`}
     ${dialog.value === 'inbox' && html`<${Inbox} />`}
+    <${PassageDialog} />
     <${KeyDialog} />
     <${DropOverlay} />
     ${failed && html`<p id="failure" role="alert">${failed}</p>`}

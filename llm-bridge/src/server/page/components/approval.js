@@ -5,20 +5,25 @@ import { html } from '../state/html.js';
 import { answerApproval } from '../state/api.js';
 import { t } from '../state/language.js';
 import { look } from '../state/inbox.js';
+import { ChangeForm } from './change.js';
 import { TimeLeft } from './timeleft.js';
 
 /** @import { CallPart } from '../state/types.d.ts' */
 
-/** @param {{ id: string, reason?: string | null, call: Partial<CallPart>, onAnswer?: () => void }} properties */
+/** @param {{ id: string, reason?: string | null, call: Partial<CallPart>, onAnswer?: () => void }} properties `call` with its name and arguments, where these may be changed */
 export function Approval({ id, reason, call, onAnswer }) {
   const [fault, setFault] = useState('');
   const [sent, setSent] = useState(/** @type {boolean | null} */ (null));
   const [refusing, setRefusing] = useState(false);
   const [word, setWord] = useState('');
-  const answer = async (/** @type {boolean} */ approve) => {
+  const [changing, setChanging] = useState(false);
+  const { name, arguments: args } = call;
+  const changeable = typeof args === 'object' && args !== null && !Array.isArray(args) && Object.keys(args).length > 0;
+  const answer = async (/** @type {boolean} */ approve, /** @type {Record<string, unknown> | undefined} */ changed = undefined) => {
     setSent(approve);
+    setFault('');
     try {
-      await answerApproval(id, approve, approve ? undefined : word.trim() || undefined);
+      await answerApproval(id, approve, approve ? undefined : word.trim() || undefined, changed);
       onAnswer?.();
       look();
     } catch (error) {
@@ -29,10 +34,12 @@ export function Approval({ id, reason, call, onAnswer }) {
   const disabled = sent !== null;
   return html`<p>${reason ?? t.cannotBeUndone} ${t.runIt} <${TimeLeft} call=${call} /></p>
     <div class="call-answers">
-      <button type="button" class="allow" disabled=${disabled} onClick=${() => answer(true)}>${t.allowOnce}</button>
+      ${!changing && html`<button type="button" class="allow" disabled=${disabled} onClick=${() => answer(true)}>${t.allowOnce}</button>`}
       <button type="button" class="refuse" disabled=${disabled} onClick=${() => answer(false)}>${t.refuse}</button>
+      ${changeable && !changing && html`<button type="button" class="quiet change-first" disabled=${disabled} onClick=${() => setChanging(true)}>${t.changeFirst}</button>`}
       ${!refusing && html`<button type="button" class="quiet with-word" disabled=${disabled} onClick=${() => setRefusing(true)}>${t.refuseWithWord}</button>`}
     </div>
+    ${changing && html`<${ChangeForm} tool=${name ?? ''} args=${/** @type {any} */ (args)} disabled=${disabled} onSend=${(/** @type {Record<string, unknown>} */ changed) => answer(true, changed)} />`}
     ${refusing && html`<label class="ask-field refusal"><span>${t.whyNot}</span><input value=${word} maxlength="500" disabled=${disabled}
       onInput=${(/** @type {any} */ event) => setWord(event.target.value)}
       onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === 'Enter' && !event.isComposing) answer(false); }} /></label>`}

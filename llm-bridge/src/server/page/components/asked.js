@@ -20,12 +20,12 @@ import { FileView } from './parts.js';
 /** The message that is edited. */
 export const edited = signal(/** @type {Message | null} */ (null));
 
-/** @param {{ message: Message }} properties */
-export function Asked({ message }) {
+/** @param {{ message: Message, past: boolean }} properties */
+export function Asked({ message, past }) {
   void changes(message).value;
   if (edited.value === message) return html`<${Editor} message=${message} />`;
   const files = message.parts.filter((part) => part.type !== 'text' && part.type !== 'call' && part.type !== 'reasoning' && part.type !== 'notice');
-  return html`<div class="question">
+  return html`<div class=${past ? 'question past' : 'question'}>
     ${files.length > 0 && html`<div class="asked-files">${files.map((part, index) => html`<${FileView} key=${index} part=${part} />`)}</div>`}
     <article class="asked" aria-label=${t.you}>${textOf(message)}</article>
     <div class="actions">

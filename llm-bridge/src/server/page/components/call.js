@@ -68,9 +68,10 @@ function Time({ call }) {
 
 /** @param {{ call: CallPart }} properties */
 function Body({ call }) {
-  const { arguments: args, result, error, dialect } = call;
+  const { arguments: args, asked_for: before, result, error, dialect } = call;
   return html`<div class="call-body">
-    <${Block} title=${t.arguments} value=${args} />
+    <${Block} title=${before ? t.argumentsChanged : t.arguments} value=${args} />
+    <${Block} title=${t.askedFor} value=${before} />
     ${error && html`<${Block} title=${t.error} value=${error} />`}
     <${Block} title=${t.result} value=${result} />
     ${dialect && dialect !== 'native' && html`<p class="call-note">${t.writtenAsText(dialect)}</p>`}

@@ -15,7 +15,7 @@ export function Inbox() {
     <ul>${waiting.value.map((one) => html`<li class="call inbox-item" key=${one.id}>
       <p><code class="call-name">${one.tool}</code>${one.user && html` <span class="call-time">${t.asksFor(one.user)}</span>`}</p>
       <div class="call-ask">${one.kind === 'approval'
-        ? html`<${Approval} id=${one.id} call=${{ answer_by: one.expires_at }} />`
+        ? html`<${Approval} id=${one.id} reason=${one.reason} call=${{ name: one.tool, arguments: one.arguments, answer_by: one.expires_at }} />`
         : html`<${QuestionForm} question=${/** @type {any} */ (one)} call=${{ answer_by: one.expires_at }} />`}</div>
       ${one.kind === 'approval' && html`<div class="call-body"><${Block} title=${t.arguments} value=${one.arguments} /></div>`}
     </li>`)}</ul>

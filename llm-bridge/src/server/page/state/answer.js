@@ -5,8 +5,8 @@ import { said, touch } from './store.js';
 
 /** @import { CallPart, Message, Part, ResultPart } from './types.d.ts' */
 
-/** Longest result kept and shown; copying gives what is kept, too. */
-const RESULT = 20_000;
+/** Longest result kept and shown; copying gives what is kept, too. Twenty passages of documents are shorter. */
+const RESULT = 64_000;
 /** The same for arguments: nobody can approve what is not shown whole, and longer ones are not asked about. */
 const ARGUMENTS = 128 * 1024;
 /** The same for the tool's word to the user, which is always in sight. */
@@ -133,8 +133,10 @@ function event(message, event) {
       const name = event.name ?? call?.name ?? '';
       said.value = event.success ? t.callDone(name) : t.callFailed(name);
       // A call that was refused may finish without having started.
-      if (call) Object.assign(call, finished(event));
-      else add(message, { ...started(event), ...finished(event) });
+      if (call) {
+        if (event.changed_arguments) Object.assign(call, { asked_for: call.arguments, arguments: capped(event.changed_arguments, ARGUMENTS) });
+        Object.assign(call, finished(event));
+      } else add(message, { ...started(event), ...finished(event) });
       break;
     }
     case 'message':

@@ -97,9 +97,10 @@ export const questions = async () => (await getJson('api/questions')).questions;
  * @param {string} id
  * @param {boolean} approve
  * @param {string} [reason]
+ * @param {Record<string, unknown>} [args] what the call is made with instead of its arguments
  */
-export async function answerApproval(id, approve, reason) {
-  await send(`api/approvals/${encodeURIComponent(id)}`, reason ? { approve, reason } : { approve });
+export async function answerApproval(id, approve, reason, args) {
+  await send(`api/approvals/${encodeURIComponent(id)}`, { approve, ...(reason ? { reason } : {}), ...(args ? { arguments: args } : {}) });
 }
 
 /** A question of a tool is shown until it expires. */

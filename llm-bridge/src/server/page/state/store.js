@@ -4,7 +4,7 @@ import { computed, signal } from '../vendor/signals.js';
 import { branch } from './tree.js';
 import { preference, recall } from './storage.js';
 
-/** @import { Account, Chat, Health, Listed, Message, Session, Tool } from './types.d.ts' */
+/** @import { Account, Chat, Health, Listed, Message, Session, Tool, Source } from './types.d.ts' */
 
 /** @returns {Chat} */
 export const emptyChat = () => ({ id: null, title: '', settings: {}, messages: [], leaf: null });
@@ -49,13 +49,16 @@ export const toolsOpen = signal(false);
 export const chatsOpen = signal(recall('chats-open', true));
 export const dialog = signal(/** @type {'' | 'documents' | 'settings' | 'inbox' | 'keys'} */ (''));
 
+/** The passage of a document that is open. */
+export const passage = signal(/** @type {Source | null} */ (null));
+
 /** Why something could not be done, for a while. */
 export const failure = signal('');
 /** The short text that screen readers say. */
 export const said = signal('');
 
 /** What the person has to answer, in all chats. */
-export const waiting = signal(/** @type {{ id: string, tool: string, user?: string, arguments?: unknown, message?: string, expires_at: string, kind: 'approval' | 'question' }[]} */ ([]));
+export const waiting = signal(/** @type {{ id: string, tool: string, user?: string, arguments?: unknown, message?: string, reason?: string | null, expires_at: string, kind: 'approval' | 'question' }[]} */ ([]));
 
 /** @type {WeakMap<Message, import('../vendor/signals.js').Signal<number>>} */
 const versions = new WeakMap();

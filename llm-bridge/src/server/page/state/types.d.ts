@@ -30,6 +30,8 @@ export interface CallPart {
   dialect: string | null;
   state: 'writing' | 'running' | 'ok' | 'failed' | 'cancelled';
   arguments: unknown;
+  /** What the model had asked for, where a person has changed the arguments. */
+  asked_for?: unknown;
   message?: string | null;
   progress?: number | null;
   approval?: string | null;
@@ -46,6 +48,18 @@ export interface CallPart {
   parts?: ResultPart[];
   /** When it was first seen here, in milliseconds. */
   since?: number;
+}
+
+/** A passage of a document that an answer rests on. */
+export interface Source {
+  number: number;
+  path: string;
+  section: string;
+  place: string;
+  /** Empty where its call gives none. */
+  text: string;
+  /** The numbers by which calls cite it. */
+  cited: number[];
 }
 
 export interface TextPart { type: 'text'; text: string }

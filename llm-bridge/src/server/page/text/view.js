@@ -11,8 +11,8 @@ import { draw } from './mathematics.js';
 const REST = 4;
 /** So much of a text that grows is drawn at once, in characters: more would keep the person waiting. */
 const PIECE = 3_000;
-/** So many blocks of it share an element, which costs nothing where it is far from the window. */
-const TOGETHER = 40;
+/** So many blocks are put together, so that the browser passes over them at once where they are far from the window. */
+const GROUP = 20;
 
 /**
  * Calls back when the next frame is on the screen.
@@ -46,6 +46,8 @@ export class TextView {
   #drawn = 0;
   /** @type {Node[]} */
   #open = [];
+  /** What is drawn for good, and not put together yet. @type {ChildNode[]} */
+  #loose = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   #again = 0;
@@ -56,6 +58,8 @@ export class TextView {
   #isNear = false;
   #id = `text-${views += 1}`;
   #begun = false;
+  /** What is done with a part of the text that is drawn. @type {(content: DocumentFragment) => void} */
+  finish = () => {};
 
   /** @param {HTMLElement} element */
   constructor(element) {
@@ -91,6 +95,7 @@ export class TextView {
   #reset() {
     this.#drawn = 0;
     this.#open = [];
+    this.#loose = [];
     this.#begun = false;
     this.element.replaceChildren();
     this.element.classList.add('plain');
@@ -139,9 +144,11 @@ export class TextView {
 
   #whole() {
     const content = parsed(rendered(this.#text, this.#id), true);
+    this.finish(content);
     this.element.replaceChildren(content);
     this.#drawn = this.#text.length;
     this.#open = [];
+    this.#loose = [];
     draw([this.element]);
   }
 
@@ -156,22 +163,27 @@ export class TextView {
     const settled = parsed(piece.complete, true);
     // The last block of a piece is only a part of one.
     const rest = parsed(hasMore ? '' : piece.open, !this.#growing);
+    this.finish(settled);
+    this.finish(rest);
     this.#open = [...rest.childNodes];
     draw([...settled.children, ...rest.children]);
-    if (settled.hasChildNodes()) this.#group().append(settled);
-    this.element.append(rest);
+    this.#loose.push(...settled.childNodes);
+    this.element.append(settled, rest);
     this.#drawn += piece.from;
+    this.#gather();
     return hasMore;
   }
 
-  /** Where the next complete blocks belong. */
-  #group() {
-    const last = this.element.lastElementChild;
-    if (last?.className === 'blocks' && last.childElementCount < TOGETHER) return last;
-    const group = document.createElement('div');
-    group.className = 'blocks';
-    this.element.append(group);
-    return group;
+  /** Puts blocks together that are far from where the text grows. */
+  #gather() {
+    // Each block has the end of its line behind it.
+    while (this.#loose.length >= 4 * GROUP) {
+      const nodes = this.#loose.splice(0, 2 * GROUP);
+      const group = document.createElement('div');
+      group.className = 'blocks';
+      nodes[0]?.before(group);
+      group.append(...nodes);
+    }
   }
 }
 
