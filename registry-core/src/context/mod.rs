@@ -119,8 +119,6 @@ pub struct ToolContext {
     reply: Option<Arc<(String, Timestamp)>>,
     /// The call that was kept and is made anew.
     resumes: Option<Arc<Keeping>>,
-    /// Whether only calls are made that were kept.
-    resumes_only: bool,
     authority: Option<Arc<dyn CallerAuthority>>,
     host: Option<Host>,
     flow: Option<Arc<TurnFlow>>,
@@ -282,21 +280,11 @@ impl ToolContext {
     }
 
     pub(crate) fn is_resuming(&self) -> bool {
-        self.resumes_only || self.resumes.is_some()
+        self.resumes.is_some()
     }
 
     pub(crate) fn take_resumed(&mut self) -> Option<Arc<Keeping>> {
         self.resumes.take()
-    }
-
-    /// Going on with calls that were interrupted while they waited for an answer to a question; any other is refused.
-    pub fn only_resuming(mut self) -> Self {
-        self.resumes_only = true;
-        self
-    }
-
-    pub(crate) fn is_only_resuming(&self) -> bool {
-        self.resumes_only
     }
 
     /// What the person has written, and when that came: it may be the answer to a question that was asked before.
@@ -347,7 +335,6 @@ impl ToolContext {
                 context.flow = Some(Arc::new(flow));
             }
         }
-        context.resumes_only &= call.parent.is_none();
         call.nesting = call.parent.as_ref().map_or(0, |parent| parent.nesting + 1);
         context.call = Some(Arc::new(call));
         context

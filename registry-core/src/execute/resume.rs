@@ -12,7 +12,7 @@ use crate::{
     },
     flow::Reads,
     outcome::ToolOutcome,
-    result::{ErrorKind, ToolError, ToolResult},
+    result::{ToolError, ToolResult},
     schema::without_secrets,
     store::StateError,
 };
@@ -53,16 +53,7 @@ impl Fitted<'_> {
             }
             return Ok(self);
         }
-        let nothing = |fitted: Box<Self>| async move {
-            match fitted.context.is_only_resuming() {
-                false => Ok(fitted),
-                true => {
-                    let error = ToolError::new(ErrorKind::Refused, "this call did not wait for an answer");
-                    Err(fitted.end(Err(error)).await)
-                }
-            }
-        };
-        let Some(spot) = self.spot() else { return nothing(self).await };
+        let Some(spot) = self.spot() else { return Ok(self) };
         let found = match self.find(&spot).await {
             Ok(found) => found,
             Err(cause) => {
@@ -71,7 +62,6 @@ impl Fitted<'_> {
             }
         };
         let ended = match found {
-            Found::Nothing if self.context.is_only_resuming() => return nothing(self).await,
             Found::Nothing => {
                 let kept = Kept::new(&self.registry.shared.common.guards.process, self.as_call());
                 self.keep(Keeping::new(spot, self.means(), kept, None, false));

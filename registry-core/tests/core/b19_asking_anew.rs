@@ -186,11 +186,7 @@ async fn b19_the_same_call_takes_over_one_that_waits_and_its_answers() {
     let shared = Shared::default();
     let asked = killed(shared.server()).await;
     let server = shared.server();
-    let only = ada(&server, Permission::User).with_questions().with_question_wait(Duration::from_secs(600));
-    let only = only.only_resuming();
-    let other = server.execute(&only, ToolCall::new("pay", json!({"n": 41}))).await;
-    assert_eq!(other.result.unwrap_err().kind(), ErrorKind::Refused, "that one did not wait");
-    let (outcome, ()) = tokio::join!(server.execute(&only, ToolCall::new("pay", json!({"n": 40}))), async {
+    let (outcome, ()) = tokio::join!(call(&server), async {
         let again = question(&server, "Whose?").await;
         assert_eq!(again.id, asked.id, "it is asked once");
         while shared.begun.load(Ordering::SeqCst) < 2 {
