@@ -25,7 +25,7 @@ enum Found {
     /// It begins anew.
     Nothing,
     /// This call goes on with it.
-    Taken(Kept, String),
+    Taken(Box<Kept>, String),
     /// It is over.
     Done(Box<Done>),
     Interrupted,
@@ -68,7 +68,7 @@ impl Fitted<'_> {
                 return Ok(self);
             }
             Found::Taken(kept, text) if kept.version == self.tool.spec().version => {
-                self.keep(Keeping::new(spot, self.means(), kept, Some(text), false));
+                self.keep(Keeping::new(spot, self.means(), *kept, Some(text), false));
                 return Ok(self);
             }
             Found::Taken(_, text) => {
@@ -135,7 +135,7 @@ impl Fitted<'_> {
                 KeptState::Waiting(_) if !is_over => {
                     let taken = kept.taken(process, now, self.tool.policy().timeout);
                     if let Some(text) = spot.put(Some(&taken), Some(&text)).await? {
-                        return Ok(Found::Taken(taken, text));
+                        return Ok(Found::Taken(Box::new(taken), text));
                     }
                 }
                 KeptState::Running if !is_over => tokio::select! {
