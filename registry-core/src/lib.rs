@@ -64,7 +64,7 @@ pub mod text;
 mod tool;
 pub mod trace;
 
-pub use ask::{AskError, Asked};
+pub use ask::{AskError, Asked, QuestionCall, QuestionCallState};
 pub use concurrency::{Concurrency, QueueDepth, Queues};
 pub use content::{
     Audio, Blob, Content, File, Image, Markdown, Part, Streamed, StreamedPart, Table, cell_text,

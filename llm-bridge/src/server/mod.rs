@@ -321,6 +321,7 @@ fn routes(
         .add("/api/approvals", approvals::list, approvals::list_operation())
         .add("/api/approvals/{id}", approvals::answer, approvals::answer_operation())
         .add("/api/questions", questions::list, questions::list_operation())
+        .add("/api/questions/{id}", questions::read, questions::read_operation())
         .add("/api/questions/{id}", questions::answer, questions::answer_operation())
         .add("/api/personas", personas::list, personas::list_operation())
         .add("/api/personas", personas::add, personas::add_operation())
@@ -395,7 +396,17 @@ pub async fn serve(
     let max_connections = settings.max_connections;
     let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
     let router = routes(backend.clone(), settings.clone(), stopping.clone(), closing.clone())?;
-    tokio::spawn(end(stop, stopping.clone(), closing.clone(), settings.grace, settings.takeover.clone()));
+    let leaving = backend.registry().clone();
+    tokio::spawn({
+        let ends = end(stop, stopping.clone(), settings.grace, settings.takeover.clone());
+        let closing = closing.clone();
+        async move {
+            ends.await;
+            // What a tool asks then is for the server after this one.
+            leaving.leave_questions();
+            closing.cancel();
+        }
+    });
     if let Some(takeover) = settings.takeover.clone() {
         tokio::spawn(announce(takeover, settings.clone(), backend.clone()));
     }
@@ -414,16 +425,16 @@ pub async fn serve(
         () = async { closing.cancelled().await; tokio::time::sleep(LAST_BYTES).await } => {}
     }
     // A call can outlive its connection.
+    backend.registry().leave_questions();
     closing.cancel();
     backend.stop().await;
     Ok(())
 }
 
-/// Says when to accept no more connections, and when to cancel what runs.
+/// Says when to accept no more connections, and ends when what runs is to be cancelled.
 async fn end(
     stop: CancellationToken,
     stopping: CancellationToken,
-    closing: CancellationToken,
     grace: Duration,
     takeover: Option<Takeover>,
 ) {
@@ -444,7 +455,6 @@ async fn end(
     stopping.cancel();
     tracing::info!("Stopping; open answers have {} s", grace.as_secs());
     tokio::time::sleep(grace).await;
-    closing.cancel();
 }
 
 /// Says that this server can take over, when it has the tools that the one before has.

@@ -1,19 +1,21 @@
-//! `GET /api/questions` and `POST /api/questions/{id}`: what tools ask in the middle of a call.
+//! `GET /api/questions`, `GET` and `POST /api/questions/{id}`: what tools ask in the middle of a call.
 
 use axum::{
     Extension, Json,
+    extract::State,
     http::{Method, StatusCode},
 };
 use jiff::Timestamp;
 use registry_core::{
-    QuestionError,
-    guard::approval::{AnswerError, Approval, Question},
+    QuestionCall, QuestionCallState, QuestionError,
+    guard::approval::{AnswerError, Approval, ApprovalState, Question},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
+    App,
     api_error::ApiError,
     body::{Body, JsonBody},
     identity::Identity,
@@ -90,6 +92,95 @@ pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Jso
     Ok(Json(QuestionList { questions: own.filter_map(Shown::of).collect() }))
 }
 
+/// What has become of a question.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ToolQuestion")]
+pub(super) struct Detail {
+    #[serde(flatten)]
+    question: Shown,
+    /// `pending`, `answered`, `declined`, `withdrawn` or `expired`.
+    state: &'static str,
+    /// The call that has asked, where it is kept and nobody waits for it.
+    call: Option<CallShown>,
+}
+
+/// A call that outlives the server on which it was made.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "QuestionCall")]
+struct CallShown {
+    /// `waiting`, `running`, `interrupted` or `done`.
+    state: &'static str,
+    /// What it came to: `success`, and `result` or `error`.
+    result: Option<Value>,
+}
+
+impl From<QuestionCall> for CallShown {
+    fn from(QuestionCall { state, result }: QuestionCall) -> Self {
+        let state = match state {
+            QuestionCallState::Waiting => "waiting",
+            QuestionCallState::Running => "running",
+            QuestionCallState::Interrupted => "interrupted",
+            QuestionCallState::Done => "done",
+        };
+        Self { state, result }
+    }
+}
+
+pub(super) fn read_operation() -> Operation {
+    Operation::new(Method::GET, "Questions", "read_question", "A question of a tool, and its call")
+        .path("id", "The question's id.")
+        .answers::<Detail>(
+            200,
+            "The question. Where its call outlived the server, `call` says what became of it.",
+        )
+        .refuses(404, "The user has no such question (`question_not_found`).")
+}
+
+fn unknown(id: &str) -> ApiError {
+    ApiError::not_found("question_not_found", format!("there is no question `{id}`"))
+}
+
+pub(super) async fn read(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    Name(id): Name,
+) -> Result<Json<Detail>, ApiError> {
+    let registry = &identity.registry;
+    let kept = registry.question(&id).await?.filter(|kept| kept.user == identity.caller.user);
+    let kept = kept.ok_or_else(|| unknown(&id))?;
+    let state = match kept.state {
+        ApprovalState::Pending if kept.time_left(registry.clock().now()).is_zero() => "expired",
+        ApprovalState::Pending => "pending",
+        ApprovalState::Answered { .. } => "answered",
+        ApprovalState::Declined { .. } => "declined",
+        _ => "withdrawn",
+    };
+    let call = registry.call_of_question(&kept).await?.map(CallShown::from);
+    resume(&app, &identity, &kept);
+    let question = Shown::of(kept).ok_or_else(|| unknown(&id))?;
+    Ok(Json(Detail { question, state, call }))
+}
+
+/// Makes the call anew where the server that has asked is gone. It is audited like any other, whether or not the client waits.
+fn resume(app: &App, identity: &Identity, answered: &Approval) {
+    if answered.call.is_none() || answered.state == ApprovalState::Pending {
+        return;
+    }
+    let (registry, question) = (identity.registry.clone(), answered.clone());
+    let context = identity.context().with_cancellation(app.closing.child_token());
+    app.backend.spawn(async move {
+        match registry.resume_answered(context, &question).await {
+            Ok(None) => {}
+            Ok(Some(outcome)) => {
+                let (tool, call_id, success) =
+                    (outcome.tool_name.as_str(), &outcome.call_id, outcome.is_success());
+                tracing::info!(tool, call_id, success, "waiting_call_made_anew");
+            }
+            Err(cause) => tracing::error!(question = question.id, %cause, "waiting_call_not_made"),
+        }
+    });
+}
+
 pub(super) fn answer_operation() -> Operation {
     Operation::new(Method::POST, "Questions", "answer_question", "Answer a question of a tool, or decline to")
         .path("id", "The question's id.")
@@ -113,11 +204,12 @@ fn object(question: &Question, answer: Value) -> Value {
 }
 
 pub(super) async fn answer(
+    State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Name(id): Name,
     JsonBody(Answer { answer, decline, reason }): JsonBody<Answer>,
 ) -> Result<Json<Shown>, ApiError> {
-    let unknown = || ApiError::not_found("question_not_found", format!("there is no question `{id}`"));
+    let unknown = || unknown(&id);
     let (registry, user) = (&identity.registry, identity.caller.user.as_str());
     // It belongs to the user who is asked; an admin does not answer for others. Whether another user has it is not disclosed.
     let kept = registry.question(&id).await?.filter(|kept| kept.user == user).ok_or_else(unknown)?;
@@ -128,7 +220,10 @@ pub(super) async fn answer(
         _ => return Err(ApiError::invalid("body", format!("send {}", Answer::EXAMPLE))),
     };
     match answered {
-        Ok(kept) => Shown::of(kept).map(Json).ok_or_else(unknown),
+        Ok(kept) => {
+            resume(&app, &identity, &kept);
+            Shown::of(kept).map(Json).ok_or_else(unknown)
+        }
         Err(QuestionError::Invalid(message) | QuestionError::Answer(AnswerError::Invalid(message))) => {
             Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_answer", message))
         }

@@ -47,19 +47,31 @@ pub(super) async fn ask(context: &ToolContext, question: Question) -> Result<Val
         number.ok_or_else(|| AskError::Invalid(format!("a call asks {MAX_QUESTIONS} questions at most")))?;
     let common = registry.shared.common.as_ref();
     let guards = &common.guards;
-    let wanted = new_question(context, call, common, &question, number, comes_back)?;
+    let mut wanted = new_question(context, call, common, &question, number, comes_back)?;
     let asked = Asking { call, question: &question, keeps_answers: common.audit_arguments };
+    let keeping = call.outermost().asking.keeping().filter(|_| comes_back && call.is_repeatable());
+    if let Some(before) = keeping.and_then(|keeping| keeping.replayed(&wanted.arguments_sha256)) {
+        let held = Held::new(guards, context.tenant().into(), before.id);
+        return asked.ended(before.state, held);
+    }
+    let waits = !wait.is_some_and(|wait| wait.is_zero());
+    wanted.call = keeping.filter(|_| waits).map(|keeping| keeping.key().to_owned());
     let kept = guards.approvals.request(wanted, MAX_PENDING).await?;
     let mut kept = kept.ok_or_else(|| {
         AskError::Invalid(format!("{MAX_PENDING} questions of this user wait for an answer already"))
     })?;
-    let held = Held::new(guards, context.tenant().into(), kept.id.clone());
+    let mut held = Held::new(guards, context.tenant().into(), kept.id.clone());
+    if let Some(keeping) = keeping.filter(|_| waits) {
+        held = held.outliving(keeping.leaving());
+    }
     if let Some(answered) = answer_of_reply(context, &registry, &kept).await {
         kept = answered;
     }
-    let waited = match kept.state {
+    let waited = match &kept.state {
         ApprovalState::Pending => {
-            let waits = !wait.is_some_and(|wait| wait.is_zero());
+            if let Some(keeping) = keeping.filter(|_| waits) {
+                Box::pin(keeping.waits(&kept.id, kept.expires_at)).await;
+            }
             context.announce_question(&kept, common.clock.now(), waits);
             // The tool's time stands, and others may run in its place.
             let _paused = call.pause();
@@ -68,19 +80,23 @@ pub(super) async fn ask(context: &ToolContext, question: Question) -> Result<Val
             lent.finish().await;
             waited?
         }
-        state => Waited::Closed(state),
+        _ => Waited::Closed(kept.state.clone()),
     };
-    match waited {
-        Waited::Closed(ApprovalState::Answered { by, content }) => {
-            asked.note("answered", Some(by), Some(&content));
-            // The answer is there until the call is over, also for a later try of the call.
-            call.asking.keep(held);
-            fit(&question.schema, content).map(Value::Object).map_err(AskError::Unreadable)
+    if let Some(keeping) = keeping {
+        match &waited {
+            Waited::Closed(ApprovalState::Answered { .. } | ApprovalState::Declined { .. }) => {
+                if !Box::pin(keeping.answered(&kept)).await {
+                    held.release();
+                    asked.note("withdrawn", None, None);
+                    return Err(AskError::Elsewhere);
+                }
+            }
+            _ => Box::pin(keeping.forget()).await,
         }
-        Waited::Closed(ApprovalState::Declined { by, reason }) => {
-            asked.note("declined", Some(by), None);
-            call.asking.keep(held);
-            Err(AskError::Declined { reason })
+    }
+    match waited {
+        Waited::Closed(state @ (ApprovalState::Answered { .. } | ApprovalState::Declined { .. })) => {
+            asked.ended(state, held)
         }
         Waited::Closed(_) => {
             held.release();
@@ -132,11 +148,36 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
+    /// The question has its answer, which is there until the call is over, also for a later try of the call.
+    fn ended(&self, state: ApprovalState, held: Held) -> Result<Value, AskError> {
+        match state {
+            ApprovalState::Answered { by, content } => {
+                self.note("answered", Some(by), Some(&content));
+                self.call.asking.keep(held);
+                fit(&self.question.schema, content).map(Value::Object).map_err(AskError::Unreadable)
+            }
+            ApprovalState::Declined { by, reason } => {
+                self.note("declined", Some(by), None);
+                self.call.asking.keep(held);
+                Err(AskError::Declined { reason })
+            }
+            _ => Err(AskError::Cancelled),
+        }
+    }
+
     fn note(&self, outcome: &'static str, by: Option<String>, answer: Option<&Value>) {
         let answer = answer.and_then(Value::as_object).filter(|_| self.keeps_answers);
         let answer = answer.map(|answer| without_secrets(&self.question.schema, answer));
         self.call.asking.note(Asked { question: self.question.message.clone(), outcome, by, answer });
     }
+}
+
+/// Where a call comes from, for answers that it comes back for.
+pub(crate) fn scope_of(context: &ToolContext) -> String {
+    let chat = context.conversation().chat_id.as_deref().unwrap_or_default();
+    let via = context.caller().via.as_deref().unwrap_or_default();
+    let scope = context.approval_scope().map(str::to_owned);
+    scope.unwrap_or_else(|| json!(["question", via, chat]).to_string())
 }
 
 /// The question as it is kept.
@@ -152,15 +193,11 @@ fn new_question(
     let timeout = SignedDuration::try_from(common.guards.approval_timeout).unwrap_or(SignedDuration::MAX);
     let (scope, arguments) = match comes_back {
         // Found again by the same call, whoever makes it for the user, and in the same chat.
-        true => {
-            let chat = context.conversation().chat_id.as_deref().unwrap_or_default();
-            let scope = context.approval_scope().map(str::to_owned);
-            let via = context.caller().via.as_deref().unwrap_or_default();
-            (scope.unwrap_or_else(|| json!(["question", via, chat]).to_string()), call.asking.arguments())
-        }
+        true => (scope_of(context), call.asking.arguments()),
         false => (call.asking.own_scope().map_err(StoreError::unavailable)?, String::new()),
     };
     Ok(Approval {
+        call: None,
         reason: None,
         id: random_id().map_err(StoreError::unavailable)?,
         tenant: context.tenant().to_owned(),

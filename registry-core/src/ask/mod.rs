@@ -4,6 +4,8 @@
 
 mod flow;
 mod form;
+pub(crate) mod kept;
+mod resume;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -16,7 +18,9 @@ use crate::{
     schema::of_arguments,
 };
 pub use flow::Asked;
+pub(crate) use flow::scope_of;
 pub(crate) use form::fit;
+pub use resume::{QuestionCall, QuestionCallState};
 
 /// Questions of one call.
 pub(crate) const MAX_QUESTIONS: u32 = 8;
@@ -61,6 +65,9 @@ pub enum AskError {
     /// The answer fits the form's schema, and is still not what the type takes.
     #[error("the answer cannot be used: {0}")]
     Unreadable(String),
+    /// Another server has gone on with the call meanwhile.
+    #[error("another server has gone on with this call")]
+    Elsewhere,
     /// The call was stopped meanwhile.
     #[error("the call was cancelled")]
     Cancelled,

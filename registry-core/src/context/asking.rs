@@ -3,7 +3,7 @@
 use std::{
     io,
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -14,7 +14,11 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::RunningCall;
-use crate::{ask::Asked, guard::person::Held, id::random_id};
+use crate::{
+    ask::{Asked, kept::Keeping},
+    guard::person::Held,
+    id::random_id,
+};
 
 /// The questions of a call.
 #[derive(Default)]
@@ -26,6 +30,8 @@ pub(crate) struct Questions {
     /// The answers, which are forgotten with the call.
     held: Mutex<Vec<Held>>,
     noted: Mutex<Vec<Asked>>,
+    /// How the call outlives its process, where it can.
+    keeping: OnceLock<Arc<Keeping>>,
 }
 
 impl Questions {
@@ -54,6 +60,14 @@ impl Questions {
             Some(scope) => Ok(scope.clone()),
             None => random_id().map(|id| self.scope.get_or_init(|| id).clone()),
         }
+    }
+
+    pub(crate) fn set_keeping(&self, keeping: Arc<Keeping>) {
+        self.keeping.get_or_init(|| keeping);
+    }
+
+    pub(crate) fn keeping(&self) -> Option<&Arc<Keeping>> {
+        self.keeping.get()
     }
 
     pub(crate) fn keep(&self, held: Held) {

@@ -20,6 +20,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    ask::kept::Keeping,
     content::Content,
     flow::{Reads, TurnFlow},
     guard::approval::{Approval, Question},
@@ -116,6 +117,8 @@ pub struct ToolContext {
     asks: bool,
     question_wait: Option<Duration>,
     reply: Option<Arc<(String, Timestamp)>>,
+    /// The call that was kept and is made anew.
+    resumes: Option<Arc<Keeping>>,
     authority: Option<Arc<dyn CallerAuthority>>,
     host: Option<Host>,
     flow: Option<Arc<TurnFlow>>,
@@ -268,6 +271,20 @@ impl ToolContext {
             Some(call) => before.and(call.read.lock().reads()),
             None => before,
         }
+    }
+
+    /// Making anew the call that was kept.
+    pub(crate) fn with_resumed(mut self, keeping: Arc<Keeping>) -> Self {
+        self.resumes = Some(keeping);
+        self
+    }
+
+    pub(crate) fn is_resuming(&self) -> bool {
+        self.resumes.is_some()
+    }
+
+    pub(crate) fn take_resumed(&mut self) -> Option<Arc<Keeping>> {
+        self.resumes.take()
     }
 
     /// What the person has written, and when that came: it may be the answer to a question that was asked before.

@@ -69,7 +69,7 @@ impl<'a> Fitted<'a> {
     }
 
     /// Ends a call that is not made.
-    async fn end(mut self: Box<Self>, mut result: Result<ToolResult, ToolError>) -> ToolOutcome {
+    pub(super) async fn end(mut self: Box<Self>, mut result: Result<ToolResult, ToolError>) -> ToolOutcome {
         if let Err(cause) = self.ledger.conclude(&result, Duration::ZERO).await {
             result = Err(not_audited(&self.name, &cause));
         }

@@ -23,6 +23,7 @@ mod missing;
 mod nested;
 mod permit;
 mod record;
+mod resume;
 mod run;
 mod running;
 mod selection;
@@ -93,9 +94,12 @@ impl Registry {
         };
         let outcome = match fitted {
             Err(turned_down) => Box::pin(turned_down.recorded()).await,
-            Ok(fitted) => match fitted.admit().await {
+            Ok(fitted) => match fitted.resumed().await {
                 Err(outcome) => outcome,
-                Ok(admitted) => admitted.run().await.into_outcome(),
+                Ok(fitted) => match fitted.admit().await {
+                    Err(outcome) => outcome,
+                    Ok(admitted) => admitted.run().await.into_outcome(),
+                },
             },
         };
         if let Some(span) = span {

@@ -52,6 +52,11 @@ impl<'a> Admitted<'a> {
             retries => Box::pin(fitted.tries(arguments, retries)).await,
         };
         let comes_back = result.as_ref().is_err_and(|error| error.kind() == ErrorKind::AnswerPending);
+        if let Some(keeping) = call.as_ref().and_then(|call| call.asking.keeping())
+            && !keeping.is_unattended
+        {
+            Box::pin(keeping.forget()).await;
+        }
         if let Some(call) = call.filter(|call| call.asking.has_answers()) {
             Box::pin(call.asking.end(comes_back)).await;
         }

@@ -39,6 +39,9 @@ pub struct Approval {
     /// What is asked, where a tool asks in the middle of its call; its answer is more than a yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
+    /// What the call is kept under that has asked, where it outlives its process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
     /// What the call would do with what its turn has read, where it is asked about for that: a sentence for the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -10,7 +10,10 @@ pub(crate) mod person;
 
 use std::{
     pin::pin,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -25,6 +28,7 @@ use crate::{
     context::{Origin, ToolContext},
     flow::{Concern, FlowRule, FlowRules},
     future::{caught, within},
+    id::random_id,
     policy::Effect,
     result::{ErrorKind, ToolError},
     store::StoreError,
@@ -57,6 +61,10 @@ pub(crate) struct Guards {
     /// Shared by those who wait for answers and those who give them, within one process.
     pub(crate) answered: Arc<Notify>,
     pub(crate) background: Background,
+    /// Set when the host ends: calls that can be made anew leave their questions open.
+    pub(crate) leaving: Arc<AtomicBool>,
+    /// Names this host among those that share its store.
+    pub(crate) process: Arc<str>,
 }
 
 impl Default for Guards {
@@ -71,6 +79,8 @@ impl Default for Guards {
             limiter: Arc::new(ConcurrencyLimiter::new(Concurrency::default())),
             answered: Arc::default(),
             background: Background::default(),
+            leaving: Arc::default(),
+            process: random_id().unwrap_or_default().into(),
         }
     }
 }
@@ -153,6 +163,11 @@ pub(crate) enum Admission {
 }
 
 impl Wanted<'_> {
+    fn is_resumed(&self) -> bool {
+        let keeping = self.context.running().and_then(|call| call.asking.keeping());
+        keeping.is_some_and(|keeping| keeping.is_resumed)
+    }
+
     fn charge(&self, at: Timestamp) -> Charge {
         let policy = self.tool.policy();
         Charge {
@@ -201,7 +216,11 @@ impl Guards {
         wanted: Wanted<'_>,
         decision: &mut Option<Decision>,
     ) -> Result<(Permit, Option<Box<Charged>>, Asked), Admission> {
-        let mut charged = self.charge(wanted).await.map_err(Admission::Refused)?;
+        // One that goes on after its process has ended was counted and approved before.
+        let mut charged = match wanted.is_resumed() {
+            true => None,
+            false => self.charge(wanted).await.map_err(Admission::Refused)?,
+        };
         let entered = match self.ask(wanted, &mut charged, decision).await {
             Ok(asked) => self.enter(wanted).await.map(|permit| (permit, asked)).map_err(Admission::Refused),
             Err(admission) => Err(admission),
@@ -257,7 +276,7 @@ impl Guards {
         decision: &mut Option<Decision>,
     ) -> Result<Asked, Admission> {
         let (ask_person, mut reason) = self.considered(wanted, decision).await?;
-        if !ask_person {
+        if !ask_person || wanted.is_resumed() {
             return Ok(Asked::default());
         }
         // Nothing is held while a person thinks, so that nothing is lost when the process ends meanwhile.

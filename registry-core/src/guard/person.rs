@@ -1,6 +1,12 @@
 //! Asks a person, and waits for the answer.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use jiff::SignedDuration;
 use serde_json::{Map, Value};
@@ -60,12 +66,20 @@ pub(crate) struct Held {
     id: String,
     /// Whether the answer may still be used by the call that asks.
     held: bool,
+    /// Where this is set, it is left to another process.
+    leaving: Option<Arc<AtomicBool>>,
 }
 
 impl Held {
     pub(crate) fn new(guards: &Guards, tenant: Arc<str>, id: String) -> Self {
         let (approvals, background) = (Arc::clone(&guards.approvals), guards.background.clone());
-        Self { approvals, background, tenant, id, held: true }
+        Self { approvals, background, tenant, id, held: true, leaving: None }
+    }
+
+    /// Stays open where the host ends.
+    pub(crate) fn outliving(mut self, leaving: Arc<AtomicBool>) -> Self {
+        self.leaving = Some(leaving);
+        self
     }
 
     /// Withdraws it now.
@@ -78,7 +92,8 @@ impl Held {
     fn withdrawing(&mut self) -> Option<impl Future<Output = ()> + Send + 'static + use<>> {
         let (approvals, tenant) = (Arc::clone(&self.approvals), Arc::clone(&self.tenant));
         let id = std::mem::take(&mut self.id);
-        std::mem::take(&mut self.held).then_some(async move {
+        let is_left = self.leaving.as_ref().is_some_and(|leaving| leaving.load(Ordering::Relaxed));
+        (std::mem::take(&mut self.held) && !is_left).then_some(async move {
             if let Err(cause) = approvals.withdraw(&tenant, &id).await {
                 tracing::error!(id, %cause, "approval_not_withdrawn");
             }
@@ -203,6 +218,7 @@ impl Guards {
             version: spec.version.clone(),
             arguments_sha256: hash_members(wanted.arguments),
             question: None,
+            call: None,
             reason: reason.map(str::to_owned),
             arguments: without_secrets(&spec.input_schema, wanted.arguments),
             requested_at,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::unused_async)]
 
 mod b19_asking;
+mod b19_asking_anew;
 mod b19_calls_and_state;
 mod b19_results;
 mod b20_flow;

@@ -1,6 +1,11 @@
 //! Tools that ask the user, over HTTP: requirement B19.
 
-use registry_core::{Effect, Registry, ToolContext, ToolError, ToolPolicy, ToolResult};
+use std::{sync::Arc, time::Duration};
+
+use registry_core::{
+    Effect, Registry, ToolContext, ToolError, ToolPolicy, ToolResult, guard::approval::MemoryApprovals,
+    store::MemoryStore,
+};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Rack, Reply, Setup, user, with_effect, within};
@@ -114,4 +119,64 @@ async fn b19_execute_names_the_question_and_finds_its_answer() {
     assert_eq!((status, &declined["error"]), (200, &json!("the person has declined to answer: no")));
     let (status, asked) = execute().await;
     assert_eq!(status, 202, "who declines once is asked anew by another call: {asked}");
+}
+
+#[tokio::test]
+async fn b19_a_question_is_answered_at_another_server_when_the_one_that_has_asked_is_gone() {
+    let (approvals, state) = (Arc::new(MemoryApprovals::default()), Arc::new(MemoryStore::default()));
+    let registry = || {
+        let builder = Registry::builder().without_compiled().approvals(approvals.clone());
+        builder.state(state.clone()).build().unwrap()
+    };
+    let policy = ToolPolicy { resumable: true, ..ToolPolicy::new() };
+    let start = async |registry: Registry| {
+        let setup = Setup::bare().with(|setup| setup.registry = registry);
+        setup.plain_tool("balance", policy, balance).start(Vec::<Reply>::new()).await
+    };
+    let execute = |rack: &Rack, wait: u64| {
+        let body = json!({"tool_name": "balance", "approval_wait_seconds": wait});
+        rack.client.post(rack.url("/execute")).json(&body).send()
+    };
+    let first = registry();
+    let one = start(first.clone()).await;
+    let calling = tokio::spawn(execute(&one, 300));
+    let asked = within(async {
+        loop {
+            if let Some(asked) = questions(&one).await.pop() {
+                break asked;
+            }
+        }
+    });
+    let id = asked.await["id"].clone();
+    first.leave_questions();
+    calling.abort();
+    let two = start(registry()).await;
+    let read = async |id: &Value| {
+        let path = two.url(&format!("/api/questions/{}", id.as_str().unwrap()));
+        let reply = within(two.client.get(path).send()).await.unwrap();
+        (reply.status().as_u16(), reply.json::<Value>().await.unwrap())
+    };
+    assert_eq!(read(&json!("none")).await.0, 404);
+    let (_, waiting) = read(&id).await;
+    assert_eq!((&waiting["state"], &waiting["call"]["state"]), (&json!("pending"), &json!("waiting")));
+    assert_eq!(questions(&two).await[0]["id"], id);
+    assert_eq!(answer(&two, &id, json!({"answer": "Joint"})).await.0, 200);
+    assert_eq!(answer(&two, &id, json!({"answer": "Savings"})).await.0, 409);
+    let done = within(async {
+        loop {
+            let (_, question) = read(&id).await;
+            if question["call"]["state"] == "done" {
+                break question;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    assert_eq!(done.await["call"]["result"]["result"], "Joint: 40 EUR");
+    let result = within(execute(&two, 0)).await.unwrap().json::<Value>().await.unwrap();
+    assert_eq!(result["result"], "Joint: 40 EUR", "{result}");
+    assert_eq!(
+        within(execute(&two, 0)).await.unwrap().status().as_u16(),
+        202,
+        "the next call is another one"
+    );
 }

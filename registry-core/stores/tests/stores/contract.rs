@@ -99,6 +99,7 @@ fn approval(id: &str, at: Timestamp) -> Approval {
         arguments_sha256: "00".to_owned(),
         arguments: json!({"path": "a", "z": 1, "b": [null, "\u{0}"]}),
         question: None,
+        call: None,
         scope: "chat".to_owned(),
         requested_at: at,
         expires_at: at + Duration::from_secs(300),

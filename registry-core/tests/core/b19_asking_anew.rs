@@ -1,0 +1,297 @@
+//! Questions that outlive their process: requirement B19.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use registry_core::{
+    Caller, Effect, ErrorKind, Permission, QuestionCallState, Registry, ToolCall, ToolContext, ToolOutcome,
+    ToolPolicy, ToolResult, ToolSpec,
+    guard::{
+        approval::{Approval, ApprovalState, MemoryApprovals},
+        audit::MemoryAudit,
+        limits::MemoryUsage,
+    },
+    handler_fn,
+    store::{MemoryStore, StateSpace, StateStore},
+};
+use serde_json::{Value, json};
+
+/// What the servers share, and how often the tool has begun and ended.
+struct Shared {
+    approvals: Arc<MemoryApprovals>,
+    state: Arc<MemoryStore>,
+    audit: Arc<MemoryAudit>,
+    usage: Arc<MemoryUsage>,
+    begun: Arc<AtomicU32>,
+    ended: Arc<AtomicU32>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            approvals: Arc::default(),
+            state: Arc::default(),
+            audit: Arc::new(MemoryAudit::new(64)),
+            usage: Arc::default(),
+            begun: Arc::default(),
+            ended: Arc::default(),
+        }
+    }
+}
+
+const POLICY: ToolPolicy = ToolPolicy {
+    effect: Effect::Write,
+    permission: Permission::User,
+    resumable: true,
+    daily_limit: 1,
+    ..ToolPolicy::new()
+};
+
+impl Shared {
+    /// A server without tools.
+    fn empty(&self) -> Registry {
+        let builder = Registry::builder().without_compiled().approvals(self.approvals.clone());
+        builder.usage(self.usage.clone()).state(self.state.clone()).audit(self.audit.clone()).build().unwrap()
+    }
+
+    /// A server whose tool asks twice.
+    fn server(&self) -> Registry {
+        self.server_with(POLICY, "1.0.0")
+    }
+
+    fn server_with(&self, policy: ToolPolicy, version: &str) -> Registry {
+        let registry = self.empty();
+        let (begun, ended) = (Arc::clone(&self.begun), Arc::clone(&self.ended));
+        let handler = handler_fn(move |context: ToolContext, arguments: serde_json::Map<String, Value>| {
+            let (begun, ended) = (Arc::clone(&begun), Arc::clone(&ended));
+            async move {
+                begun.fetch_add(1, Ordering::SeqCst);
+                let account = context.ask("Which account?", ["Savings", "Joint"]).await?;
+                let name = context.ask_text("Whose?").await?;
+                ended.fetch_add(1, Ordering::SeqCst);
+                Ok(ToolResult::new(format!("{} from {account} of {name}", arguments["n"])))
+            }
+        });
+        let spec =
+            ToolSpec { version: Some(version.into()), ..ToolSpec::new("pay", json!({"type": "object"})) };
+        registry.register(spec, policy, Some(handler)).unwrap();
+        registry
+    }
+
+    fn ended(&self) -> u32 {
+        self.ended.load(Ordering::SeqCst)
+    }
+
+    async fn kept(&self) -> usize {
+        let (tenant, user) = ("default".to_owned(), Some("ada".to_owned()));
+        let space = StateSpace { tenant, user, name: "questions".to_owned() };
+        self.state.state_keys(&space).await.unwrap().len()
+    }
+}
+
+fn ada(registry: &Registry, level: Permission) -> ToolContext {
+    registry.context(Caller::new("ada", level))
+}
+
+async fn call(registry: &Registry) -> ToolOutcome {
+    let context = ada(registry, Permission::User).with_questions();
+    let context = context.with_question_wait(Duration::from_secs(600));
+    registry.execute(&context, ToolCall::new("pay", json!({"n": 40}))).await
+}
+
+async fn question(registry: &Registry, message: &str) -> Approval {
+    loop {
+        let pending = registry.pending_questions().await.unwrap();
+        let found = pending.into_iter().find(|kept| kept.question.as_ref().unwrap().message == message);
+        if let Some(found) = found {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+async fn answer(registry: &Registry, question: &Approval, text: &str) -> Approval {
+    registry.answer_question(&question.id, "ada", json!({"answer": text})).await.unwrap()
+}
+
+/// Makes the call on a server, answers the first question, and kills the server while the second one waits.
+async fn killed(registry: Registry) -> Approval {
+    let calling = registry.clone();
+    let mut calling = Box::pin(async move { call(&calling).await });
+    let asked = {
+        let asking = pin!(async {
+            let first = question(&registry, "Which account?").await;
+            answer(&registry, &first, "Joint").await;
+            question(&registry, "Whose?").await
+        });
+        tokio::select! {
+            outcome = &mut calling => panic!("{outcome:?}"),
+            asked = asking => asked,
+        }
+    };
+    // It never goes on, and withdraws nothing.
+    std::mem::forget(calling);
+    std::mem::forget(registry);
+    asked
+}
+
+async fn resume(registry: &Registry, question: &Approval) -> Option<ToolOutcome> {
+    registry.resume_answered(ada(registry, Permission::User), question).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_a_question_outlives_its_process_and_one_server_goes_on_with_the_answers() {
+    let shared = Shared::default();
+    let asked = killed(shared.server()).await;
+    let (one, two) = (shared.server(), shared.server());
+    assert_eq!(one.pending_questions().await.unwrap().len(), 1);
+    let waiting = one.call_of_question(&asked).await.unwrap().unwrap();
+    assert_eq!((waiting.state, waiting.result), (QuestionCallState::Waiting, None));
+    assert!(resume(&one, &asked).await.is_none(), "it has no answer yet");
+    let answered = answer(&two, &asked, "Bea").await;
+    assert!(
+        two.answer_question(&asked.id, "ada", json!({"answer": "Eve"})).await.is_err(),
+        "the first counts"
+    );
+    let (first, second) = tokio::join!(resume(&one, &answered), resume(&two, &answered));
+    let made: Vec<ToolOutcome> = first.into_iter().chain(second).collect();
+    let [outcome] = &*made else { panic!("{made:?}") };
+    // The daily limit of one call holds, and was used by the call that was killed.
+    assert_eq!(outcome.for_model(), "40 from Joint of Bea");
+    assert_eq!((shared.begun.load(Ordering::SeqCst), shared.ended()), (2, 1));
+    let done = one.call_of_question(&answered).await.unwrap().unwrap();
+    assert_eq!(done.state, QuestionCallState::Done);
+    assert_eq!(done.result.unwrap()["result"], "40 from Joint of Bea");
+    let record = shared.audit.records().pop().unwrap();
+    let answers: Vec<_> = record.questions.iter().map(|asked| (&*asked.question, asked.outcome)).collect();
+    assert_eq!(answers, [("Which account?", "answered"), ("Whose?", "answered")]);
+    // The same call gets the result, once.
+    assert_eq!(call(&two).await.for_model(), "40 from Joint of Bea");
+    assert_eq!((shared.ended(), shared.kept().await), (1, 0));
+    assert_eq!(call(&two).await.result.unwrap_err().kind(), ErrorKind::ToolRateLimited);
+    // The answers were good for that call.
+    for id in [&asked.id, &answered.id] {
+        assert_eq!(one.question(id).await.unwrap().unwrap().state, ApprovalState::Withdrawn);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_the_same_call_takes_over_one_that_waits_and_its_answers() {
+    let shared = Shared::default();
+    let asked = killed(shared.server()).await;
+    let server = shared.server();
+    let (outcome, ()) = tokio::join!(call(&server), async {
+        let again = question(&server, "Whose?").await;
+        assert_eq!(again.id, asked.id, "it is asked once");
+        while shared.begun.load(Ordering::SeqCst) < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        answer(&server, &again, "Bea").await;
+    });
+    assert_eq!(outcome.for_model(), "40 from Joint of Bea");
+    assert_eq!((shared.ended(), shared.kept().await), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_a_process_that_lives_goes_on_itself_and_nobody_else_does() {
+    let shared = Shared::default();
+    let (one, two) = (shared.server(), shared.server());
+    let (outcome, made) = tokio::join!(call(&one), async {
+        let first = question(&two, "Which account?").await;
+        let first = answer(&two, &first, "Joint").await;
+        let made = resume(&two, &first).await;
+        answer(&two, &question(&two, "Whose?").await, "Bea").await;
+        made
+    });
+    assert_eq!((outcome.for_model().as_str(), made), ("40 from Joint of Bea", None));
+    assert_eq!((shared.ended(), shared.kept().await), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_a_server_that_ends_leaves_its_questions_and_one_that_stops_a_call_does_not() {
+    for leaves in [true, false] {
+        let shared = Shared::default();
+        let registry = shared.server();
+        let calling = registry.clone();
+        let called = tokio::spawn(async move { call(&calling).await });
+        question(&registry, "Which account?").await;
+        if leaves {
+            registry.leave_questions();
+        }
+        called.abort();
+        assert!(called.await.unwrap_err().is_cancelled());
+        registry.finished().await;
+        let left = shared.server().pending_questions().await.unwrap().len();
+        assert_eq!((left, shared.kept().await), (usize::from(leaves), usize::from(leaves)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_what_was_lost_meanwhile_is_not_made_and_is_told() {
+    let right = POLICY;
+    let admin = ToolPolicy { permission: Permission::Admin, ..right };
+    let once = ToolPolicy { resumable: false, ..right };
+    for (policy, version, told) in [
+        (None, "1.0.0", "invalid tool name"),
+        (Some(admin), "1.0.0", "needs the level admin"),
+        (Some(right), "2.0.0", "has changed since it asked"),
+        (Some(once), "1.0.0", "has changed since it asked"),
+    ] {
+        let shared = Shared::default();
+        let asked = killed(shared.server()).await;
+        let server = match policy {
+            Some(policy) => shared.server_with(policy, version),
+            None => shared.empty(),
+        };
+        let answered = answer(&server, &asked, "Bea").await;
+        let outcome = resume(&server, &answered).await.unwrap();
+        let error = outcome.result.unwrap_err();
+        assert!(error.message().to_lowercase().contains(told), "{error}");
+        let done = server.call_of_question(&answered).await.unwrap().unwrap().result.unwrap();
+        assert_eq!((shared.ended(), &done["error"]), (0, &json!(error.message())));
+    }
+    // Somebody whose rights are fewer now has no more than those.
+    let shared = Shared::default();
+    let asked = killed(shared.server()).await;
+    let server = shared.server();
+    let answered = answer(&server, &asked, "Bea").await;
+    let guest = ada(&server, Permission::Guest);
+    let outcome = server.resume_answered(guest, &answered).await.unwrap().unwrap();
+    assert_eq!(outcome.result.unwrap_err().kind(), ErrorKind::PermissionDenied);
+    assert_eq!(shared.ended(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_what_was_kept_of_a_waiting_call_goes_with_its_user_and_with_time() {
+    let shared = Shared::default();
+    let asked = killed(shared.server()).await;
+    let server = shared.server();
+    let answered = answer(&server, &asked, "Bea").await;
+    shared.state.delete_state_of("default", "ada").await.unwrap();
+    assert!(resume(&server, &answered).await.is_none());
+    assert_eq!(server.call_of_question(&answered).await.unwrap(), None);
+    // Another user's question is nobody else's.
+    let shared = Shared::default();
+    let asked = killed(shared.server()).await;
+    let answered = answer(&shared.server(), &asked, "Bea").await;
+    let server = shared.server();
+    let bob = server.context(Caller::new("bob", Permission::Owner));
+    assert!(server.resume_answered(bob, &answered).await.unwrap().is_none());
+    assert_eq!(shared.ended(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_a_tool_without_the_attribute_is_not_kept() {
+    let shared = Shared::default();
+    let asked = killed(shared.server_with(ToolPolicy { resumable: false, ..POLICY }, "1.0.0")).await;
+    assert_eq!((asked.call.as_deref(), shared.kept().await), (None, 0));
+    let server = shared.server();
+    let answered = answer(&server, &asked, "Bea").await;
+    assert!(resume(&server, &answered).await.is_none());
+}
