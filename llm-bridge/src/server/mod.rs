@@ -10,6 +10,7 @@ mod audit;
 mod body;
 mod chat;
 mod chats;
+mod configured;
 mod connections;
 mod conversations;
 mod counts;
@@ -72,6 +73,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 pub use access::Access;
 use api_error::ApiError;
 pub use audit::{AuditChain, AuditFault, AuditReading, AuditVerdict, VerifyAudit};
+pub use configured::{Configured, SettingOrigin};
 use connections::Connections;
 pub(crate) use documents::uploads_of;
 pub use documents::{Upload, UploadLimits};
@@ -168,6 +170,8 @@ pub struct ServerSettings {
     /// How many connections there may be at once; a quarter of them may have requests of one user under way. For health and admins there
     /// are some more.
     pub max_connections: usize,
+    /// The settings that the server was configured with, for admins to read.
+    pub configured: Arc<[Configured]>,
     /// What this server takes over from the one before, and hands on, under `toolrack dev`.
     pub takeover: Option<Takeover>,
 }
@@ -202,6 +206,7 @@ impl ServerSettings {
             request_timeout: REQUEST_TIMEOUT,
             write_timeout: WRITE_TIMEOUT,
             max_connections: MAX_CONNECTIONS,
+            configured: Arc::default(),
             takeover: None,
         }
     }
@@ -230,6 +235,7 @@ struct App {
     sign_in: Option<Arc<SignIn>>,
     /// This server's name in its manifest.
     module_name: Arc<str>,
+    configured: Arc<[Configured]>,
     /// Cancelled when the grace period is over.
     closing: CancellationToken,
     /// Whether `toolrack dev` has started this program.
@@ -287,6 +293,7 @@ fn routes(
         public_url: settings.public_url.clone(),
         sign_in: settings.sign_in.clone(),
         module_name: settings.module_name.as_str().into(),
+        configured: Arc::clone(&settings.configured),
         closing,
         dev: settings.takeover.is_some(),
     };
@@ -331,6 +338,7 @@ fn routes(
         .add("/api/audit", audit::list, audit::list_operation())
         .add("/api/audit/export", audit::export, audit::export_operation())
         .add("/api/audit/verify", audit::verify, audit::verify_operation())
+        .add("/api/settings", configured::list, configured::operation())
         .add("/api/jobs", jobs::list, jobs::list_operation())
         .add("/api/jobs/{id}", jobs::remove, jobs::remove_operation())
         .add("/api/dead-letters", webhooks::list, webhooks::list_operation())
