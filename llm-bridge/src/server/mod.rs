@@ -52,6 +52,7 @@ mod sign_in;
 mod timeouts;
 mod tools;
 mod traces;
+mod turns;
 mod unrouted;
 mod users;
 mod via;
@@ -338,6 +339,8 @@ fn routes(
         .add("/api/audit", audit::list, audit::list_operation())
         .add("/api/audit/export", audit::export, audit::export_operation())
         .add("/api/audit/verify", audit::verify, audit::verify_operation())
+        .add("/api/turns", turns::list, turns::list_operation())
+        .add("/api/turns/{id}", turns::stop, turns::stop_operation())
         .add("/api/settings", configured::list, configured::operation())
         .add("/api/jobs", jobs::list, jobs::list_operation())
         .add("/api/jobs/{id}", jobs::remove, jobs::remove_operation())

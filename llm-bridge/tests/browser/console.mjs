@@ -3,11 +3,11 @@
 import { readFileSync } from 'node:fs';
 
 import { faults } from './looks.mjs';
-import { QUESTION, WAIT, check, equal, shot } from './support.mjs';
+import { ERASE, QUESTION, WAIT, check, equal, shot } from './support.mjs';
 
 const ADMIN = new URL(process.env.TOOLRACK_ADMIN_URL ?? 'http://127.0.0.1:7331/').href;
 const OTHERS = process.env.TOOLRACK_MAIL_URL ? new URL(process.env.TOOLRACK_MAIL_URL).href : '';
-const SECTIONS = ['overview', 'tools', 'people', 'personas', 'approvals', 'audit', 'traces', 'servers', 'documents', 'schedule', 'webhooks'];
+const SECTIONS = ['overview', 'tools', 'people', 'personas', 'turns', 'approvals', 'audit', 'traces', 'servers', 'documents', 'schedule', 'webhooks', 'settings'];
 
 /** The console with all that the browser complains about. */
 async function enter(browser, options = {}, section = '', url = ADMIN) {
@@ -141,6 +141,33 @@ export async function consoleOfAdmins(browser) {
     await row(page, 'calculate').first().locator('a:has-text("Trace")').click();
     await page.waitForSelector('.spans ul .span-name:has-text("calculate")');
     await shot(page, 'console-trace');
+  });
+
+  await check('u29 a turn that runs is listed with its tool, and stopped', async () => {
+    await go(page, 'turns');
+    await page.waitForSelector('#section .empty');
+    const answer = page.evaluate((content) => fetch('v1/chat/completions', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ stream: true, messages: [{ role: 'user', content }], approval_wait_seconds: 120 }) }).then((reply) => reply.text()), ERASE);
+    await row(page, 'erase_note').waitFor();
+    await shot(page, 'console-turns-filled');
+    equal(await row(page, 'erase_note').locator('a:has-text("Trace")').count(), 1, 'traces');
+    await row(page, 'erase_note').locator('button').click();
+    await page.click('.sure-yes');
+    if (!(await answer).includes('an admin has stopped this turn')) throw new Error(await answer);
+    await page.waitForSelector('#section .empty');
+    const { records } = await page.evaluate(() => fetch('api/audit?tool=turns.stop').then((reply) => reply.json()));
+    equal(records.map(({ record }) => record.phase), ['outcome', 'intent'], 'records');
+  });
+
+  await check('u29 each setting is shown with its line, its variable or its option, and no secret', async () => {
+    await go(page, 'settings');
+    await page.fill('#settings-filter input', 'level');
+    await page.waitForSelector('.rows tr:has-text("user.level"):has-text("admin"):has-text(".toml:3")');
+    await page.fill('#settings-filter input', '');
+    await page.selectOption('#settings-filter select', 'default');
+    await row(page, 'limits.max_rounds').waitFor();
+    equal(await row(page, 'user.level').count(), 0, 'settings of the file among the defaults');
+    await page.selectOption('#settings-filter select', 'command_line');
+    await row(page, '--listen').waitFor();
   });
 
   await check('console: no console error or CSP violation', () => equal(complaints, [], 'complaints'));

@@ -17,6 +17,8 @@ import { checked, getJson, send } from '../state/api.js';
 /** @typedef {{ id: string, user: string, tool: string, arguments: Record<string, unknown>, cron: string, time_zone: string, next_run: string, last_run: { call_id: string, at: string, success: boolean, error: string | null } | null }} Job */
 /** @typedef {{ id: string, url: string, event: any, attempts: number, cause: string, ts: string }} Letter */
 /** @typedef {{ id: string, parent: string | null, name: string, began: string, duration_ms: number, attributes: Record<string, unknown>, error: string | null }} Span */
+/** @typedef {{ id: string, user: string, since: string, chat: string | null, model: string | null, rounds: number, tools: string[], trace_id: string | null }} Turn */
+/** @typedef {{ key: string, value: unknown, hidden: boolean, from: string, place: string | null }} Setting */
 /**
  * @typedef {object} Remote
  * @property {string} name
@@ -96,6 +98,14 @@ export const mcpServers = async () => (await getJson('api/mcp-servers')).mcp_ser
 /** @param {'modules' | 'mcp-servers'} kind @param {string} server @param {string} digest */
 export const accept = (kind, server, digest) => send(`api/${kind}/${name(server)}/accept`, { digest });
 export const refresh = () => send('refresh-tools', {});
+
+/** @returns {Promise<Turn[]>} */
+export const turns = async () => (await getJson('api/turns')).turns;
+/** @param {string} id */
+export const stopTurn = (id) => remove(`api/turns/${name(id)}`);
+
+/** @returns {Promise<Setting[]>} */
+export const settings = async () => (await getJson('api/settings')).settings;
 
 /** @returns {Promise<Job[]>} */
 export const jobs = async () => (await getJson('api/jobs')).jobs;

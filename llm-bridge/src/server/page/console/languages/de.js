@@ -12,14 +12,15 @@ export default {
   signedIn: (user, level) => `${user} (${level})`,
   toChat: 'Chat',
   sections: {
-    overview: 'Übersicht', tools: 'Werkzeuge', people: 'Benutzer und Schlüssel', personas: 'Personas', approvals: 'Freigaben', audit: 'Protokoll', traces: 'Abläufe',
-    servers: 'Module und MCP-Server', documents: 'Dokumente', schedule: 'Zeitplan', webhooks: 'Webhooks',
+    overview: 'Übersicht', tools: 'Werkzeuge', people: 'Benutzer und Schlüssel', personas: 'Personas', turns: 'Laufende Antworten', approvals: 'Freigaben', audit: 'Protokoll', traces: 'Abläufe',
+    servers: 'Module und MCP-Server', documents: 'Dokumente', schedule: 'Zeitplan', webhooks: 'Webhooks', settings: 'Einstellungen',
   },
   about: {
     overview: 'Ob es diesem Server gut geht, und allem, worauf er angewiesen ist.',
     tools: 'Was Modelle aufrufen dürfen. Eine Änderung gilt sofort, auch in laufenden Antworten.',
     people: 'Wer diesen Server benutzen darf, mit welcher Stufe und welchen Schlüsseln.',
     personas: 'Eine Persona beschränkt, was ihre Benutzer aufrufen dürfen, auf einige Module.',
+    turns: 'Antworten, die Modelle auf diesem Server gerade geben, auch solche, die auf ein Werkzeug oder einen Menschen warten.',
     approvals: 'Aufrufe aller Benutzer, die auf einen Menschen warten.',
     audit: 'Jeder Aufruf und jede Änderung durch Admins, die neuesten zuerst.',
     traces: 'Wie eine Antwort oder ein Aufruf ablief, Schritt für Schritt. Die letzten 500 bleiben, bis der Server endet, wo Abläufe aufgezeichnet werden.',
@@ -27,6 +28,7 @@ export default {
     documents: 'Worin Werkzeuge suchen. Jeder Benutzer dieses Servers kann es finden.',
     schedule: 'Aufrufe zu festen Zeiten, im Namen ihrer Besitzer.',
     webhooks: 'Nachrichten, die nicht zugestellt werden konnten.',
+    settings: 'Womit dieser Server gestartet wurde, und woher jede Einstellung kommt. Geheimes wird nicht gezeigt.',
   },
 
   actions: 'Aktionen',
@@ -174,4 +176,22 @@ export default {
   noLetters: 'Alle Nachrichten wurden zugestellt.',
   sendAgain: 'Erneut senden',
   sentAgain: 'Sie wird erneut gesendet.',
+
+  model: 'Modell',
+  modelAnswers: 'das Modell antwortet',
+  noTurns: 'Gerade läuft keine Antwort.',
+  rounds: 'Runden',
+  runsNow: 'Läuft gerade',
+  stop: 'Anhalten',
+  stopTurn: (user) => `Die Antwort an ${user} anhalten?`,
+  stopWhat: (user) => `Antwort an ${user} anhalten`,
+  stopped: (user) => `Die Antwort an ${user} ist angehalten.`,
+
+  hidden: 'gesetzt, wird nicht gezeigt',
+  noSettings: 'Keine Einstellung passt.',
+  origin: 'Woher',
+  origins: { command_line: 'Befehlszeile', environment: 'Umgebung', file: 'Datei', found: 'beim Start gefunden', default: 'Vorgabe' },
+  setting: 'Einstellung',
+  settingsForOperators: 'Nur Admins des Mandanten default sehen diese.',
+  value: 'Wert',
 };

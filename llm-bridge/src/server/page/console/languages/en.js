@@ -12,14 +12,15 @@ export default {
   signedIn: (/** @type {string} */ user, /** @type {string} */ level) => `${user} (${level})`,
   toChat: 'Chat',
   sections: {
-    overview: 'Overview', tools: 'Tools', people: 'Users and keys', personas: 'Personas', approvals: 'Approvals', audit: 'Audit', traces: 'Traces',
-    servers: 'Modules and MCP servers', documents: 'Documents', schedule: 'Schedule', webhooks: 'Webhooks',
+    overview: 'Overview', tools: 'Tools', people: 'Users and keys', personas: 'Personas', turns: 'Running turns', approvals: 'Approvals', audit: 'Audit', traces: 'Traces',
+    servers: 'Modules and MCP servers', documents: 'Documents', schedule: 'Schedule', webhooks: 'Webhooks', settings: 'Settings',
   },
   about: {
     overview: 'Whether this server and what it depends on are well.',
     tools: 'What models may call. A change holds at once, also in running turns.',
     people: 'Who may use this server, at which level, and with which keys.',
     personas: 'A persona narrows what its users may call to some modules.',
+    turns: 'Answers that models give on this server now, also those that wait for a tool or a person.',
     approvals: 'Calls of all users that wait for a person.',
     audit: 'Every call and every change by an admin, the newest first.',
     traces: 'How a turn or a call went, step by step. The last 500 are kept until the server stops, where tracing is set up.',
@@ -27,6 +28,7 @@ export default {
     documents: 'What tools search. Every user of this server can find it.',
     schedule: 'Calls that are made at set times, as their owners.',
     webhooks: 'Messages that could not be delivered.',
+    settings: 'What this server was configured with when it began, and where each setting comes from. Secrets are not shown.',
   },
 
   // All sections
@@ -186,4 +188,24 @@ export default {
   noLetters: 'All messages were delivered.',
   sendAgain: 'Send again',
   sentAgain: 'It will be sent again.',
+
+  // Running turns
+  model: 'Model',
+  modelAnswers: 'the model answers',
+  noTurns: 'No turn runs.',
+  rounds: 'Rounds',
+  runsNow: 'Runs now',
+  stop: 'Stop',
+  stopTurn: (/** @type {string} */ user) => `Stop the turn of ${user}?`,
+  stopWhat: (/** @type {string} */ user) => `Stop the turn of ${user}`,
+  stopped: (/** @type {string} */ user) => `Stopped the turn of ${user}.`,
+
+  // Settings
+  hidden: 'set, not shown',
+  noSettings: 'No setting matches.',
+  origin: 'From',
+  origins: /** @type {Record<string, string>} */ ({ command_line: 'command line', environment: 'environment', file: 'file', found: 'found when it began', default: 'default' }),
+  setting: 'Setting',
+  settingsForOperators: 'Only admins of the tenant default see these.',
+  value: 'Value',
 };
