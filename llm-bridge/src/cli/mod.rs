@@ -368,6 +368,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
 async fn serve(settings: &Settings, host: Host, joined: serve::Joined) -> Result<ExitCode, String> {
     let program = Program { settings, host };
     let mut stores = Stores::open(settings).await?;
+    let tables = host.all_tables()?;
     let calls = CallMetrics::before(stores.audit)?;
     stores.audit = calls.clone();
     let registry = program.registry(Some(&stores)).await?;
@@ -377,7 +378,7 @@ async fn serve(settings: &Settings, host: Host, joined: serve::Joined) -> Result
     let connections = connections::of(settings, &stores)?;
     mcp_servers::beside(settings, &shared, manifests, connections.clone(), |servers| {
         let metrics = Metrics::default().with_calls(calls).with_mcp_servers(servers.clone());
-        serve::run(settings, registry, stores, modules, metrics, (servers, connections), joined)
+        serve::run(settings, registry, stores, modules, metrics, (servers, connections), tables, joined)
     })
     .await
 }

@@ -15,6 +15,7 @@ use toolrack_remote::{
 use super::{
     Settings,
     audit::{HeadSigner, Verifier},
+    doctor::ServedDoctor,
     names::Known,
     out::count,
     store::Stores,
@@ -38,6 +39,7 @@ pub(super) async fn run(
     modules: Modules,
     metrics: Metrics,
     (mcp_servers, connections): (McpServers, Connections),
+    host_tables: Vec<&'static str>,
     joined: Joined,
 ) -> Result<ExitCode, String> {
     registry.check();
@@ -66,6 +68,8 @@ pub(super) async fn run(
             "No model server found on the usual ports: the built-in demo model answers. See --upstream"
         );
     }
+    let (own, tables) = (settings.clone(), host_tables);
+    server_settings.doctor = Some(Arc::new(ServedDoctor::new(own, tables)));
     server_settings.configured = configured(settings, &upstream);
     tokio::spawn(warn_of(upstream.clone()));
     tracing::info!("Model: {}", upstream.address());

@@ -16,6 +16,7 @@ mod conversations;
 mod counts;
 mod dev;
 mod document_reading;
+mod doctor;
 mod documents;
 mod execute;
 mod files;
@@ -76,6 +77,7 @@ use api_error::ApiError;
 pub use audit::{AuditChain, AuditFault, AuditReading, AuditVerdict, VerifyAudit};
 pub use configured::{Configured, SettingOrigin};
 use connections::Connections;
+pub use doctor::{Examination, ExamineModel};
 pub(crate) use documents::uploads_of;
 pub use documents::{Upload, UploadLimits};
 use identity::Identities;
@@ -171,6 +173,9 @@ pub struct ServerSettings {
     /// How many connections there may be at once; a quarter of them may have requests of one user under way. For health and admins there
     /// are some more.
     pub max_connections: usize,
+    /// Asks models what they can do, for admins; `None` where that is not possible.
+    #[debug(skip)]
+    pub doctor: Option<Arc<dyn ExamineModel>>,
     /// The settings that the server was configured with, for admins to read.
     pub configured: Arc<[Configured]>,
     /// What this server takes over from the one before, and hands on, under `toolrack dev`.
@@ -207,6 +212,7 @@ impl ServerSettings {
             request_timeout: REQUEST_TIMEOUT,
             write_timeout: WRITE_TIMEOUT,
             max_connections: MAX_CONNECTIONS,
+            doctor: None,
             configured: Arc::default(),
             takeover: None,
         }
@@ -236,6 +242,8 @@ struct App {
     sign_in: Option<Arc<SignIn>>,
     /// This server's name in its manifest.
     module_name: Arc<str>,
+    #[debug(skip)]
+    doctor: Option<doctor::Doctor>,
     configured: Arc<[Configured]>,
     /// Cancelled when the grace period is over.
     closing: CancellationToken,
@@ -294,6 +302,7 @@ fn routes(
         public_url: settings.public_url.clone(),
         sign_in: settings.sign_in.clone(),
         module_name: settings.module_name.as_str().into(),
+        doctor: settings.doctor.clone().map(doctor::Doctor::new),
         configured: Arc::clone(&settings.configured),
         closing,
         dev: settings.takeover.is_some(),
@@ -341,6 +350,10 @@ fn routes(
         .add("/api/audit/verify", audit::verify, audit::verify_operation())
         .add("/api/turns", turns::list, turns::list_operation())
         .add("/api/turns/{id}", turns::stop, turns::stop_operation())
+        .add("/api/doctor", doctor::read, doctor::read_operation())
+        .add("/api/doctor", doctor::ask, doctor::ask_operation())
+        .add("/api/doctor", doctor::stop, doctor::stop_operation())
+        .add("/api/doctor/settings", doctor::write, doctor::write_operation())
         .add("/api/settings", configured::list, configured::operation())
         .add("/api/jobs", jobs::list, jobs::list_operation())
         .add("/api/jobs/{id}", jobs::remove, jobs::remove_operation())

@@ -10,6 +10,7 @@ import { said } from '../../state/store.js';
 import { Approvals } from '../sections/approvals.js';
 import { Audit } from '../sections/audit.js';
 import { Documents } from '../sections/documents.js';
+import { Models } from '../sections/models.js';
 import { Overview } from '../sections/overview.js';
 import { People } from '../sections/people.js';
 import { Personas } from '../sections/personas.js';
@@ -25,7 +26,7 @@ import { SECTIONS, account, c, enter, place, refusal, to } from '../state.js';
 
 const VIEWS = {
   overview: Overview, tools: Tools, people: People, personas: Personas, approvals: Approvals, audit: Audit, traces: Traces,
-  servers: Servers, documents: Documents, schedule: Schedule, webhooks: Webhooks, settings: Settings, turns: Turns,
+  servers: Servers, documents: Documents, schedule: Schedule, webhooks: Webhooks, settings: Settings, turns: Turns, models: Models,
 };
 
 export function Console() {
