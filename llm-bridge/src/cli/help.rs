@@ -2,8 +2,8 @@
 
 use clap::{
     ArgMatches, Command, CommandFactory, FromArgMatches,
-    parser::ValueSource,
     error::{ContextKind, ContextValue, ErrorKind},
+    parser::ValueSource,
 };
 use registry_core::nearest;
 

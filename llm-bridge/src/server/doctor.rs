@@ -81,7 +81,11 @@ impl Doctor {
     }
 
     /// What to run until the report is there; `None` while another model is asked.
-    fn begin(&self, model: Option<String>, closing: &CancellationToken) -> Option<impl Future<Output = ()> + Send + use<>> {
+    fn begin(
+        &self,
+        model: Option<String>,
+        closing: &CancellationToken,
+    ) -> Option<impl Future<Output = ()> + Send + use<>> {
         let mut asked = self.lock();
         if asked.running.is_some() {
             return None;
@@ -92,7 +96,8 @@ impl Doctor {
         *asked = Asked { model, running, report: None, error: None };
         let doctor = self.clone();
         Some(async move {
-            let seen = stop.run_until_cancelled(report).await.unwrap_or_else(|| Err("it was stopped".to_owned()));
+            let seen =
+                stop.run_until_cancelled(report).await.unwrap_or_else(|| Err("it was stopped".to_owned()));
             let mut asked = doctor.lock();
             asked.running = None;
             match seen {
@@ -151,7 +156,8 @@ impl Body for ModelToAsk {
 }
 
 fn doctor(app: &App) -> Result<&Doctor, ApiError> {
-    let missing = || ApiError::not_found("doctor_not_found", "this server cannot ask models what they can do");
+    let missing =
+        || ApiError::not_found("doctor_not_found", "this server cannot ask models what they can do");
     app.doctor.as_ref().ok_or_else(missing)
 }
 
@@ -189,7 +195,8 @@ pub(super) async fn ask(
     }
     let doctor = doctor(&app)?;
     let arguments = json!({"model": model});
-    let begin = async { Ok::<_, StoreError>(doctor.begin(model.filter(|model| !model.is_empty()), &app.closing)) };
+    let begin =
+        async { Ok::<_, StoreError>(doctor.begin(model.filter(|model| !model.is_empty()), &app.closing)) };
     let Some(asking) = admin::change(&identity, "toolrack doctor", arguments, begin).await? else {
         let message = "a model is being asked already; wait for its report, or stop it";
         return Err(ApiError::new(StatusCode::CONFLICT, "doctor_busy", message));
@@ -222,7 +229,9 @@ pub(super) struct Written {
 
 pub(super) fn write_operation() -> Operation {
     Operation::new(Method::POST, "Server", "write_doctor", "Write the settings that serve the model best")
-        .details("They are put under `models` in the configuration file, and hold when the server begins anew.")
+        .details(
+            "They are put under `models` in the configuration file, and hold when the server begins anew.",
+        )
         .answers::<Written>(200, "What was written.")
         .refuses(403, NOT_ADMIN)
         .refuses(404, NONE)

@@ -6,14 +6,16 @@ use std::{
 };
 
 use futures_util::{future::OptionFuture, join};
-use registry_core::{Caller, Conversation, ToolContext, flow::HasRead,
+use registry_core::{
+    Caller, Conversation, ToolContext,
+    flow::HasRead,
     trace::{Span, Trace},
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_apis::{
-    BadRequest, Call, ClientCall, EarlierAnswer, Failure, FailureKind, FinishReason, Message, Provider, Request,
-    ResponseFormat, Role, TurnEvent, Usage,
+    BadRequest, Call, ClientCall, EarlierAnswer, Failure, FailureKind, FinishReason, Message, Provider,
+    Request, ResponseFormat, Role, TurnEvent, Usage,
 };
 
 use super::{

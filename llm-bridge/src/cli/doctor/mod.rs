@@ -80,7 +80,8 @@ pub(super) async fn run(
         None => None,
     };
     let (stop, all) = (stopped_by_ctrl_c(), Duration::from_secs(arguments.seconds));
-    let asking = Asking { name: arguments.name.as_deref(), template, all, bar: bar.clone(), stop: stop.clone() };
+    let asking =
+        Asking { name: arguments.name.as_deref(), template, all, bar: bar.clone(), stop: stop.clone() };
     let looked = look(asking, settings).await;
     bar.finish_and_clear();
     let Looked { mut report, gone } = looked?;

@@ -40,7 +40,8 @@ impl ExamineModel for ServedDoctor {
         *last() = None;
         let doctor = self.clone();
         let report = async move {
-            let asking = Asking { name: model.as_deref(), template: None, all: ALL, bar, stop: Default::default() };
+            let asking =
+                Asking { name: model.as_deref(), template: None, all: ALL, bar, stop: Default::default() };
             let looked = look(asking, &doctor.settings).await?;
             if let Some(gone) = looked.gone {
                 return Err(format!("the model server went away: {gone}"));

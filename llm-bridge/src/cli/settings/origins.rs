@@ -62,7 +62,9 @@ impl Walk<'_> {
                     self.value(key, name.span().start, value.get_ref(), known);
                 }
             }
-            (DeValue::Array(list), toml::Value::Array(values)) if values.iter().any(toml::Value::is_table) => {
+            (DeValue::Array(list), toml::Value::Array(values))
+                if values.iter().any(toml::Value::is_table) =>
+            {
                 for (number, (value, known)) in list.iter().zip(values).enumerate() {
                     self.value(format!("{key}[{number}]"), value.span().start, value.get_ref(), known);
                 }
@@ -98,9 +100,11 @@ fn is_secret(key: &str, value: &Value) -> bool {
     if value.is_number() || value.is_boolean() {
         return false;
     }
-    let mut parts = key.split('.').map(|part| part.split('[').next().unwrap_or_default().to_lowercase()).rev();
+    let mut parts =
+        key.split('.').map(|part| part.split('[').next().unwrap_or_default().to_lowercase()).rev();
     let last = parts.next().unwrap_or_default();
-    let names_one = SECRET.iter().any(|word| last.contains(word)) && !NO_SECRET.iter().any(|end| last.ends_with(end));
+    let names_one =
+        SECRET.iter().any(|word| last.contains(word)) && !NO_SECRET.iter().any(|end| last.ends_with(end));
     names_one || HIDDEN.contains(&last.as_str()) || parts.any(|part| HIDDEN.contains(&part.as_str()))
 }
 
@@ -171,9 +175,11 @@ impl Settings {
         let others = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, value)| name.starts_with("TOOLRACK_") && !value.is_empty() && !own(name));
-        all.extend(others.map(|(name, value)| {
-            shown(name.clone(), value.into(), SettingOrigin::Environment, Some(name))
-        }));
+        all.extend(
+            others.map(|(name, value)| {
+                shown(name.clone(), value.into(), SettingOrigin::Environment, Some(name))
+            }),
+        );
         all.sort_by(|one, other| one.key.cmp(&other.key));
         all
     }
@@ -243,7 +249,10 @@ mod tests {
             assert_eq!((&setting.value, setting.from), (&value, SettingOrigin::File), "{key}");
             assert_eq!(setting.place.as_deref(), Some(format!("toolrack.toml:{line}").as_str()));
         }
-        assert_eq!((&of("limits.max_calls").value, of("limits.max_calls").from), (&json!(32), SettingOrigin::Default));
+        assert_eq!(
+            (&of("limits.max_calls").value, of("limits.max_calls").from),
+            (&json!(32), SettingOrigin::Default)
+        );
         assert_eq!(all.iter().filter(|setting| setting.key == "limits.max_rounds").count(), 1);
     }
 
