@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -126,10 +126,13 @@ class TextOnly(Quiet):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
+        lines = b""
         for delta, finish in (({"role": "assistant", "content": text or "1 2 3 4 5"}, None), ({}, "stop")):
             choice = {"index": 0, "delta": delta, "finish_reason": finish}
-            self.wfile.write(b"data: " + json.dumps({**chunk, "choices": [choice]}).encode() + b"\n\n")
-        self.wfile.write(b"data: [DONE]\n\n")
+            lines += b"data: " + json.dumps({**chunk, "choices": [choice]}).encode() + b"\n\n"
+        # Who has stopped does not wait for the answer.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.wfile.write(lines + b"data: [DONE]\n\n")
         self.close_connection = True
 
 
