@@ -3,10 +3,11 @@
 use clap::{
     ArgMatches, Command, CommandFactory, FromArgMatches,
     error::{ContextKind, ContextValue, ErrorKind},
+    parser::ValueSource,
 };
 use registry_core::nearest;
 
-use super::{Arguments, call::flags};
+use super::{Arguments, Flags, call::flags};
 
 /// Options about the server that is started.
 const SERVER: [&str; 2] = ["listen", "api_key"];
@@ -21,7 +22,11 @@ pub(super) fn parse() -> Arguments {
     let suggesting = command.clone();
     let (own, of_tool) = flags::separate(std::env::args_os().collect(), &command);
     let parsed = command.try_get_matches_from_mut(own).and_then(|matches: ArgMatches| {
-        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+        let mut arguments =
+            Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        let is_variable = |key: &&str| matches.value_source(key) == Some(ValueSource::EnvVariable);
+        arguments.flags.by_variable = Flags::KEYS.into_iter().filter(is_variable).collect();
+        Ok(arguments)
     });
     let mut arguments = parsed.unwrap_or_else(|error| suggest(error, &suggesting).exit());
     if let Some(super::Command::Call(call)) = &mut arguments.command {

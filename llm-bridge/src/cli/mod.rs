@@ -11,6 +11,7 @@ mod chat;
 mod chat_commands;
 mod check;
 mod completion;
+mod config;
 mod connections;
 #[cfg_attr(not(unix), path = "dev/unsupported.rs")]
 mod dev;
@@ -138,6 +139,8 @@ enum Command {
     Try(trials::Arguments),
     /// Add, list, search and remove the documents that tools search
     Documents(InTenant<documents::DocumentsCommand>),
+    /// List the settings, each with the line, variable or option that it comes from
+    Config(config::Arguments),
     /// See whether a server runs, for health checks: the exit code is 0 or 1
     Health(running::ServerArguments),
     /// List the modules of a running server, refresh their tools, accept changes
@@ -292,6 +295,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             mcp_servers::beside(settings, registry, opened.manifests(), opened.connections(), serve).await
         }
         Command::Documents(arguments) => documents::run(arguments, settings).await,
+        Command::Config(arguments) => config::run(&arguments, settings),
         Command::Doctor(arguments) => doctor::run(arguments, settings, &tables).await,
         Command::Launch(arguments) => launch::run(arguments, settings).await,
         Command::Health(arguments) => health::run(&arguments, settings).await,
@@ -364,6 +368,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
 async fn serve(settings: &Settings, host: Host, joined: serve::Joined) -> Result<ExitCode, String> {
     let program = Program { settings, host };
     let mut stores = Stores::open(settings).await?;
+    let tables = host.all_tables()?;
     let calls = CallMetrics::before(stores.audit)?;
     stores.audit = calls.clone();
     let registry = program.registry(Some(&stores)).await?;
@@ -373,7 +378,7 @@ async fn serve(settings: &Settings, host: Host, joined: serve::Joined) -> Result
     let connections = connections::of(settings, &stores)?;
     mcp_servers::beside(settings, &shared, manifests, connections.clone(), |servers| {
         let metrics = Metrics::default().with_calls(calls).with_mcp_servers(servers.clone());
-        serve::run(settings, registry, stores, modules, metrics, (servers, connections), joined)
+        serve::run((settings, tables), registry, stores, modules, metrics, (servers, connections), joined)
     })
     .await
 }

@@ -15,6 +15,7 @@ use toolrack_remote::{
 use super::{
     Settings,
     audit::{HeadSigner, Verifier},
+    doctor::ServedDoctor,
     names::Known,
     out::count,
     store::Stores,
@@ -32,7 +33,7 @@ const SWEEP: Duration = Duration::from_secs(3600);
 pub(super) type Joined = Option<(server::Takeover, std::net::TcpListener)>;
 
 pub(super) async fn run(
-    settings: &Settings,
+    (settings, host_tables): (&Settings, Vec<&'static str>),
     registry: Registry,
     stores: Stores,
     modules: Modules,
@@ -66,6 +67,9 @@ pub(super) async fn run(
             "No model server found on the usual ports: the built-in demo model answers. See --upstream"
         );
     }
+    let (own, tables) = (settings.clone(), host_tables);
+    server_settings.doctor = Some(Arc::new(ServedDoctor::new(own, tables)));
+    server_settings.configured = configured(settings, &upstream);
     tokio::spawn(warn_of(upstream.clone()));
     tracing::info!("Model: {}", upstream.address());
     tracing::info!("Chat at http://{address}/ or point an OpenAI client at http://{address}/v1");
@@ -130,6 +134,17 @@ pub(super) async fn run(
         tracing::error!("the last heads of the audit were not signed in time");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The settings, with the model server that was found.
+fn configured(settings: &Settings, upstream: &Upstream) -> Arc<[server::Configured]> {
+    let mut all = settings.configured();
+    let unset = |setting: &&mut server::Configured| setting.key == "upstream" && setting.value.is_null();
+    if let Some(setting) = all.iter_mut().find(unset).filter(|_| settings.upstreams.is_empty()) {
+        setting.value = upstream.address().into();
+        setting.from = server::SettingOrigin::Found;
+    }
+    all.into()
 }
 
 /// Listens on an address.

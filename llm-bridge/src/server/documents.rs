@@ -42,7 +42,7 @@ const KEPT: u64 = 2000;
 const KEPT_MEBIBYTES: u64 = 1024;
 
 /// Who may add documents over HTTP. Users list all and remove their own; admins remove any.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Upload {
     /// Users and above.

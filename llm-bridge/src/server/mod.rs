@@ -10,10 +10,12 @@ mod audit;
 mod body;
 mod chat;
 mod chats;
+mod configured;
 mod connections;
 mod conversations;
 mod counts;
 mod dev;
+mod doctor;
 mod document_reading;
 mod documents;
 mod execute;
@@ -51,6 +53,7 @@ mod sign_in;
 mod timeouts;
 mod tools;
 mod traces;
+mod turns;
 mod unrouted;
 mod users;
 mod via;
@@ -72,7 +75,9 @@ use tower_http::catch_panic::CatchPanicLayer;
 pub use access::Access;
 use api_error::ApiError;
 pub use audit::{AuditChain, AuditFault, AuditReading, AuditVerdict, VerifyAudit};
+pub use configured::{Configured, SettingOrigin};
 use connections::Connections;
+pub use doctor::{Examination, ExamineModel};
 pub(crate) use documents::uploads_of;
 pub use documents::{Upload, UploadLimits};
 use identity::Identities;
@@ -168,6 +173,11 @@ pub struct ServerSettings {
     /// How many connections there may be at once; a quarter of them may have requests of one user under way. For health and admins there
     /// are some more.
     pub max_connections: usize,
+    /// Asks models what they can do, for admins; `None` where that is not possible.
+    #[debug(skip)]
+    pub doctor: Option<Arc<dyn ExamineModel>>,
+    /// The settings that the server was configured with, for admins to read.
+    pub configured: Arc<[Configured]>,
     /// What this server takes over from the one before, and hands on, under `toolrack dev`.
     pub takeover: Option<Takeover>,
 }
@@ -202,6 +212,8 @@ impl ServerSettings {
             request_timeout: REQUEST_TIMEOUT,
             write_timeout: WRITE_TIMEOUT,
             max_connections: MAX_CONNECTIONS,
+            doctor: None,
+            configured: Arc::default(),
             takeover: None,
         }
     }
@@ -230,6 +242,9 @@ struct App {
     sign_in: Option<Arc<SignIn>>,
     /// This server's name in its manifest.
     module_name: Arc<str>,
+    #[debug(skip)]
+    doctor: Option<doctor::Doctor>,
+    configured: Arc<[Configured]>,
     /// Cancelled when the grace period is over.
     closing: CancellationToken,
     /// Whether `toolrack dev` has started this program.
@@ -287,6 +302,8 @@ fn routes(
         public_url: settings.public_url.clone(),
         sign_in: settings.sign_in.clone(),
         module_name: settings.module_name.as_str().into(),
+        doctor: settings.doctor.clone().map(doctor::Doctor::new),
+        configured: Arc::clone(&settings.configured),
         closing,
         dev: settings.takeover.is_some(),
     };
@@ -332,6 +349,13 @@ fn routes(
         .add("/api/audit", audit::list, audit::list_operation())
         .add("/api/audit/export", audit::export, audit::export_operation())
         .add("/api/audit/verify", audit::verify, audit::verify_operation())
+        .add("/api/turns", turns::list, turns::list_operation())
+        .add("/api/turns/{id}", turns::stop, turns::stop_operation())
+        .add("/api/doctor", doctor::read, doctor::read_operation())
+        .add("/api/doctor", doctor::ask, doctor::ask_operation())
+        .add("/api/doctor", doctor::stop, doctor::stop_operation())
+        .add("/api/doctor/settings", doctor::write, doctor::write_operation())
+        .add("/api/settings", configured::list, configured::operation())
         .add("/api/jobs", jobs::list, jobs::list_operation())
         .add("/api/jobs/{id}", jobs::remove, jobs::remove_operation())
         .add("/api/dead-letters", webhooks::list, webhooks::list_operation())

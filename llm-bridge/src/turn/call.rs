@@ -35,6 +35,14 @@ pub(super) struct FoundCall {
 }
 
 impl FoundCall {
+    /// The server's tool that it calls.
+    pub(super) fn server_tool(&self) -> Option<&str> {
+        match &self.target {
+            Target::Server(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// The call as it stands in the conversation, where servers take objects only: arguments that are none are kept in one.
     pub(super) fn in_conversation(&self) -> Call {
         let arguments = match self.input {

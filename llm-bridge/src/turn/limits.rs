@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 /// The bounds of one turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// How often the model may be asked.

@@ -16,6 +16,7 @@ mod interrupted;
 mod kept;
 mod learned;
 mod limits;
+mod live;
 mod models;
 mod narrow;
 mod native;
@@ -54,6 +55,7 @@ use toolrack_dialects::ParseOptions;
 pub use handle::{Turn, TurnAnswer};
 pub use kept::ResultFile;
 pub use limits::Limits;
+pub(crate) use live::{LiveTurn, LiveTurns};
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
 pub use models::{ModelRoute, ModelSettings, Models};
@@ -180,6 +182,8 @@ struct Shared {
     files: kept::KeptFiles,
     pictures: pictures::Pictures,
     turns: TaskTracker,
+    /// Those that run.
+    live: LiveTurns,
     stopping: CancellationToken,
 }
 
@@ -205,6 +209,7 @@ impl Backend {
             files: kept::KeptFiles::default(),
             pictures: pictures::Pictures::default(),
             turns: TaskTracker::new(),
+            live: LiveTurns::default(),
             stopping: CancellationToken::new(),
         };
         let transcripts = transcript::Transcripts::default();
@@ -293,6 +298,11 @@ impl Backend {
         task: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
         self.shared.turns.spawn(task)
+    }
+
+    /// The turns that run.
+    pub(crate) fn live_turns(&self) -> &LiveTurns {
+        &self.shared.live
     }
 
     /// What [`stop`](Self::stop) waits for.

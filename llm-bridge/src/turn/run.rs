@@ -6,12 +6,16 @@ use std::{
 };
 
 use futures_util::{future::OptionFuture, join};
-use registry_core::{Caller, Conversation, ToolContext, flow::HasRead, trace::Span};
+use registry_core::{
+    Caller, Conversation, ToolContext,
+    flow::HasRead,
+    trace::{Span, Trace},
+};
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_apis::{
-    BadRequest, Call, ClientCall, EarlierAnswer, Failure, FinishReason, Message, Provider, Request,
-    ResponseFormat, Role, TurnEvent, Usage,
+    BadRequest, Call, ClientCall, EarlierAnswer, Failure, FailureKind, FinishReason, Message, Provider,
+    Request, ResponseFormat, Role, TurnEvent, Usage,
 };
 
 use super::{
@@ -26,6 +30,7 @@ use super::{
     history,
     learned::Evidence,
     limits::{Meter, Reached},
+    live::Listed,
     narrow,
     offer::{Offer, Round, Target},
     paragraphs::Paragraphs,
@@ -39,6 +44,8 @@ use crate::upstream::{Route, UpstreamError};
 
 /// How many events may wait for a slow reader before the turn waits for it.
 const EVENTS_AHEAD: usize = 32;
+/// What is said of a turn that an admin has stopped.
+const STOPPED: &str = "an admin has stopped this turn";
 /// What a model's name ends with where the server's tools are not wanted.
 pub(crate) const PLAIN: &str = ":plain";
 
@@ -95,6 +102,12 @@ pub(super) fn start(mut backend: Backend, mut request: Request, caller: Caller) 
     let said = flow::said_in(&request);
     let (sender, events) = mpsc::channel(EVENTS_AHEAD);
     let answer = Arc::default();
+    let listed = backend.shared.live.begin(
+        (backend.registry().tenant(), &offer.context.caller().user),
+        request.extension.chat_id.clone(),
+        backend.registry().clock().now(),
+        backend.trace.as_ref().map(Trace::place),
+    );
     let run = Run {
         meter: Meter::new(settings.limits),
         clock: Arc::new(ToolClock::new(settings.limits.tool_time())),
@@ -126,6 +139,7 @@ pub(super) fn start(mut backend: Backend, mut request: Request, caller: Caller) 
         said,
         context: TurnContext::default(),
         span,
+        listed,
         answer: Arc::clone(&answer),
         events: sender,
     };
@@ -210,6 +224,8 @@ pub(super) struct Run {
     pub(super) context: TurnContext,
     /// The span of the turn, where it is traced.
     span: Option<Span>,
+    /// Its place among the turns that run.
+    pub(super) listed: Listed,
     /// Gets what was added when the turn is over.
     answer: Answer,
     pub(super) events: Events,
@@ -223,20 +239,24 @@ pub(super) enum End {
     },
     Limit(Reached),
     Upstream(UpstreamError),
+    /// An admin has stopped it.
+    Stopped,
     /// Nobody listens any more.
     Gone,
 }
 
 impl Run {
     async fn run_to_end(mut self, cancellation: CancellationToken) {
+        let stop = self.listed.stop();
         let end = tokio::select! {
             end = self.rounds() => end,
             () = cancellation.cancelled() => End::Gone,
+            () = stop.cancelled() => End::Stopped,
         };
         if let Some(mut span) = self.span.take() {
             traced::turn_ended(&mut span, &end, &self.usage);
         }
-        if matches!(end, End::Limit(_) | End::Gone) {
+        if matches!(end, End::Limit(_) | End::Stopped | End::Gone) {
             // Tools that still run belong to a turn that is over, and say so before its last word.
             cancellation.cancel();
             self.tools.close();
@@ -249,6 +269,10 @@ impl Run {
             End::Upstream(error) => {
                 Box::pin(self.keep_broken(Some(error))).await;
                 "the answer broke off"
+            }
+            End::Stopped => {
+                Box::pin(self.keep_broken(None)).await;
+                STOPPED
             }
             End::Answered { .. } | End::Limit(_) => "the turn was stopped",
         };
@@ -273,6 +297,7 @@ impl Run {
                 // Asked again the tools would run again.
                 TurnEvent::Failed(if self.has_run_tools { failure.not_again() } else { failure })
             }
+            End::Stopped => TurnEvent::Failed(Failure::new(FailureKind::Permission, STOPPED).not_again()),
             End::Gone => return,
         };
         self.restore_results();
@@ -297,6 +322,7 @@ impl Run {
                 Ok(round) => round,
                 Err(reached) => return End::Limit(reached),
             };
+            self.listed.note(|turn| turn.rounds = round);
             Box::pin(self.make_room()).await;
             self.paragraphs.part();
             let mut reader = match self.read_answer(round).await {
@@ -446,6 +472,8 @@ impl Run {
         (self.is_unconstrained, self.evidence) = (false, None);
         self.picture_limit = self.backend.picture_limit(&self.route);
         self.request.model = Some(self.route.model().to_owned());
+        let model = self.route.full_name();
+        self.listed.note(|turn| turn.model = Some(model));
         self.route.set_context(self.backend.settings().context_of(self.route.model()));
     }
 

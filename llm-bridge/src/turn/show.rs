@@ -47,6 +47,8 @@ impl Run {
     pub(super) async fn run_calls(&mut self, calls: &[FoundCall]) -> Result<Results, End> {
         let mut shown = ShownOfCalls::default();
         let limit = self.result_limit();
+        let names = calls.iter().filter_map(FoundCall::server_tool).map(str::to_owned).collect();
+        self.listed.note(|turn| turn.tools = names);
         let flows = self.flows(calls);
         let about = About { offer: &self.offer, events: &self.events, clock: &self.clock, limit };
         let (running, mut parts) = runner::begin(calls, &flows, about, &mut self.meter, &self.tools).await;
@@ -62,6 +64,7 @@ impl Run {
                 }
             }
         };
+        self.listed.note(|turn| turn.tools.clear());
         self.usage.add(std::mem::take(&mut results.usage), self.api);
         self.has_run_tools |= results.answers.iter().any(Option::is_some);
         while let Ok((id, part)) = parts.try_recv() {

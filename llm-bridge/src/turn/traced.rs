@@ -33,7 +33,7 @@ pub(super) fn turn_ended(span: &mut Span, end: &End, usage: &Usage) {
         End::Answered { reason } => set_reason(span, reason),
         End::Limit(reached) => span.fail("limit", reached.message()),
         End::Upstream(error) => span.fail(kind_of(error), error.to_string()),
-        End::Gone => span.fail("cancelled", ""),
+        End::Stopped | End::Gone => span.fail("cancelled", ""),
     }
 }
 

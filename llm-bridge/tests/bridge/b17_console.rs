@@ -37,6 +37,13 @@ async fn u29_only_admins_come_to_what_the_console_shows() {
         (Method::GET, "/api/audit", Value::Null),
         (Method::GET, "/api/audit/export", Value::Null),
         (Method::GET, "/api/audit/verify", Value::Null),
+        (Method::GET, "/api/turns", Value::Null),
+        (Method::DELETE, "/api/turns/1", Value::Null),
+        (Method::GET, "/api/doctor", Value::Null),
+        (Method::POST, "/api/doctor", json!({})),
+        (Method::DELETE, "/api/doctor", Value::Null),
+        (Method::POST, "/api/doctor/settings", Value::Null),
+        (Method::GET, "/api/settings", Value::Null),
         (Method::GET, "/api/jobs", Value::Null),
         (Method::DELETE, "/api/jobs/1", Value::Null),
     ] {

@@ -3,11 +3,12 @@
 import { readFileSync } from 'node:fs';
 
 import { faults } from './looks.mjs';
-import { QUESTION, WAIT, check, equal, shot } from './support.mjs';
+import { ERASE, QUESTION, WAIT, check, equal, shot } from './support.mjs';
 
 const ADMIN = new URL(process.env.TOOLRACK_ADMIN_URL ?? 'http://127.0.0.1:7331/').href;
 const OTHERS = process.env.TOOLRACK_MAIL_URL ? new URL(process.env.TOOLRACK_MAIL_URL).href : '';
-const SECTIONS = ['overview', 'tools', 'people', 'personas', 'approvals', 'audit', 'traces', 'servers', 'documents', 'schedule', 'webhooks'];
+const MODEL = process.env.TOOLRACK_MODEL_URL ? new URL(process.env.TOOLRACK_MODEL_URL).href : '';
+const SECTIONS = ['overview', 'models', 'tools', 'people', 'personas', 'turns', 'approvals', 'audit', 'traces', 'servers', 'documents', 'schedule', 'webhooks', 'settings'];
 
 /** The console with all that the browser complains about. */
 async function enter(browser, options = {}, section = '', url = ADMIN) {
@@ -143,6 +144,39 @@ export async function consoleOfAdmins(browser) {
     await shot(page, 'console-trace');
   });
 
+  await check('u29 a turn that runs is listed with its tool, and stopped', async () => {
+    await go(page, 'turns');
+    await page.waitForSelector('#section .empty');
+    const answer = page.evaluate((content) => fetch('v1/chat/completions', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ stream: true, messages: [{ role: 'user', content }], approval_wait_seconds: 120 }) }).then((reply) => reply.text()), ERASE);
+    await row(page, 'erase_note').waitFor();
+    await shot(page, 'console-turns-filled');
+    equal(await row(page, 'erase_note').locator('a:has-text("Trace")').count(), 1, 'traces');
+    await row(page, 'erase_note').locator('button').click();
+    await page.click('.sure-yes');
+    if (!(await answer).includes('an admin has stopped this turn')) throw new Error(await answer);
+    await page.waitForSelector('#section .empty');
+    const { records } = await page.evaluate(() => fetch('api/audit?tool=turns.stop').then((reply) => reply.json()));
+    equal(records.map(({ record }) => record.phase), ['outcome', 'intent'], 'records');
+  });
+
+  await check('u29 without a model server the doctor says that there is nobody to ask', async () => {
+    await go(page, 'models');
+    await page.click('#doctor button[type="submit"]');
+    await page.waitForSelector('#section .fault:has-text("there is no model server to ask")');
+  });
+
+  await check('u29 each setting is shown with its line, its variable or its option, and no secret', async () => {
+    await go(page, 'settings');
+    await page.fill('#settings-filter input', 'level');
+    await page.waitForSelector('.rows tr:has-text("user.level"):has-text("admin"):has-text(".toml:3")');
+    await page.fill('#settings-filter input', '');
+    await page.selectOption('#settings-filter select', 'default');
+    await row(page, 'limits.max_rounds').waitFor();
+    equal(await row(page, 'user.level').count(), 0, 'settings of the file among the defaults');
+    await page.selectOption('#settings-filter select', 'command_line');
+    await row(page, '--listen').waitFor();
+  });
+
   await check('console: no console error or CSP violation', () => equal(complaints, [], 'complaints'));
   await context.close();
 
@@ -154,6 +188,33 @@ export async function consoleOfAdmins(browser) {
     await shot(german.page, 'console-german');
   });
   await german.context.close();
+}
+
+/** A model of its own, with a file that is written. */
+export async function consoleDoctor(browser) {
+  if (!MODEL) return;
+  const { page, complaints, context } = await enter(browser, { viewport: { width: 1280, height: 860 } }, 'models', MODEL);
+  await check('u29 the doctor asks a model, tells how far it is, shows its table and writes the settings', async () => {
+    await page.waitForSelector('#doctor');
+    await page.click('#doctor button[type="submit"]');
+    await page.waitForSelector('#doctor-progress');
+    await page.waitForSelector('.rows tr:has-text("native calls") .bad', { timeout: 120_000 });
+    await row(page, 'calls as text').locator('.good').waitFor();
+    await shot(page, 'console-doctor');
+    await page.locator('.card button').click();
+    await page.click('.sure-yes');
+    await page.waitForSelector('#doctor-written:has-text("tool_style")');
+    equal(readFileSync(process.env.TOOLRACK_MODEL_FILE, 'utf8').includes('tool_style = "prompt"'), true, 'written');
+    const { records } = await page.evaluate(() => fetch('api/audit?tool=toolrack%20doctor%20--write').then((reply) => reply.json()));
+    equal(records.map(({ record }) => record.phase), ['outcome', 'intent'], 'records');
+  });
+  await check('u29 what is asked of a model is stopped', async () => {
+    await page.click('#doctor button[type="submit"]');
+    await page.click('#doctor button[type="button"]');
+    await page.waitForSelector('#section .fault:has-text("it was stopped")');
+  });
+  await check('console of the doctor: no console error or CSP violation', () => equal(complaints, [], 'complaints'));
+  await context.close();
 }
 
 export async function consoleForOthers(browser) {

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
+from contextlib import contextmanager, suppress
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -96,6 +98,44 @@ class Obedient(Quiet):
         self.close_connection = True
 
 
+class TextOnly(Quiet):
+    """A model whose server takes no tools, and which writes right calls as text."""
+
+    def do_GET(self):
+        self.reply({"object": "list", "data": [{"id": "writer", "object": "model"}]})
+
+    def do_POST(self):
+        body = self.body()
+        if body.get("tools"):
+            data = b'{"error": {"message": "tools are not supported", "code": 400}}'
+            self.send_response(400)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+            return
+        # So that what is under way can be seen.
+        time.sleep(0.2)
+        asked = json.dumps(body["messages"][-1])
+        calls = [("weather", {"city": city}) for city in ("Reykjavik", "Antananarivo") if city in asked]
+        if "4711" in asked:
+            calls = [("add", {"a": 4711, "b": 1889})]
+        text = "".join(f"<tool_call>\n{json.dumps({'name': name, 'arguments': given})}\n</tool_call>\n" for name, given in calls)
+        chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "writer"}
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        lines = b""
+        for delta, finish in (({"role": "assistant", "content": text or "1 2 3 4 5"}, None), ({}, "stop")):
+            choice = {"index": 0, "delta": delta, "finish_reason": finish}
+            lines += b"data: " + json.dumps({**chunk, "choices": [choice]}).encode() + b"\n\n"
+        # Who has stopped does not wait for the answer.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.wfile.write(lines + b"data: [DONE]\n\n")
+        self.close_connection = True
+
+
 # So that the tools that search documents are on.
 DOCUMENT = "# Coffee\n\nEspresso is made at 93 degrees.\n"
 
@@ -111,10 +151,21 @@ def with_documents(folder):
     return configuration + CONFIGURATION
 
 
-def obedient():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Obedient)
+def model(character):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), character)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_address[1]}/v1"
+
+
+@contextmanager
+def with_file(upstream):
+    """A server for the doctor: its address, and its configuration."""
+    with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
+        file = Path(folder) / "doctor.toml"
+        file.write_text('# Of a person.\n[user]\nlevel = "admin"\n')
+        command = [environment.TOOLRACK, "serve", "--upstream", upstream, "--listen", "127.0.0.1:0", "--data-dir", folder, "--config", file]
+        with environment.running(command, r"(http://127\.0\.0\.1:\d+)/ ") as address:
+            yield address, str(file)
 
 
 def checked_types(folder):
@@ -138,8 +189,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="documents-") as place, \
             environment.toolrack("demo", configuration=with_documents(Path(place))) as address, \
             environment.toolrack("demo", configuration=ADMIN) as admin, \
-            environment.toolrack(obedient(), configuration=MAIL) as mail:
-        variables = {**os.environ, "TOOLRACK_URL": address, "TOOLRACK_MAIL_URL": mail, "TOOLRACK_ADMIN_URL": admin, "CHROMIUM": browser}
+            environment.toolrack(model(Obedient), configuration=MAIL) as mail, \
+            with_file(model(TextOnly)) as (asked, file):
+        variables = {**os.environ, "TOOLRACK_URL": address, "TOOLRACK_MAIL_URL": mail, "TOOLRACK_ADMIN_URL": admin, "TOOLRACK_MODEL_URL": asked, "TOOLRACK_MODEL_FILE": file, "CHROMIUM": browser}
         return subprocess.run(["node", folder / "page.mjs", *sys.argv[1:]], env=variables, stdin=subprocess.DEVNULL).returncode or types
 
 

@@ -9,6 +9,7 @@ mod pictures;
 mod plain;
 mod raw;
 mod report;
+mod served;
 mod session;
 mod table;
 mod tools;
@@ -20,8 +21,10 @@ use std::{
     time::Duration,
 };
 
+use indicatif::ProgressBar;
 use serde_json::Value;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Settings,
@@ -37,6 +40,7 @@ use best::Best;
 use calls::Way;
 use context::Context;
 use report::{Finding, Probe, Report, Verdict};
+pub(super) use served::ServedDoctor;
 use session::{Session, Unanswered};
 
 /// Below this many tokens of context there is little room beside the tools.
@@ -69,46 +73,18 @@ pub(super) async fn run(
     settings: &Settings,
     host_tables: &[&str],
 ) -> Result<ExitCode, String> {
-    let upstream = settings.upstream().await?;
-    if upstream.is_demo() {
-        return Err(format!("there is no model server to ask; {}", UpstreamModel::HOW_TO_PROVIDE));
-    }
-    let chat = settings.chat_settings();
-    let began = Instant::now();
-    let models = upstream.models().await.map_err(|error| error.to_string())?;
-    let asked = arguments.name.as_deref().or(settings.model.as_deref());
-    let no_model = |error: UpstreamError| without(asked, &error, &models);
-    let mut route = upstream.route(asked).await.map_err(no_model)?;
-    route.set_context(chat.context_of(route.model()));
-    let full_name = route.full_name();
-    let entry = models.iter().find(|model| {
-        let name = model.get("id").and_then(Value::as_str);
-        name.is_some_and(|name| name == route.model() || name == full_name)
-    });
-    let mut report = Report::new(&route, entry.is_some());
     let bar = progress(None, "{spinner} {msg} {elapsed}");
-    let all = Duration::from_secs(arguments.seconds);
-    let mut session = Session::new(route, &chat, all, bar.clone());
     let template = match &arguments.template {
         // It is written into a file that may be read from elsewhere.
         Some(file) => Some(std::path::absolute(file).map_err(|error| format!("--template: {error}"))?),
-        None => chat.models.template(&report.model),
+        None => None,
     };
-    let stop = stopped_by_ctrl_c();
-    let examined =
-        stop.run_until_cancelled(examine(&mut session, &mut report, entry, template.as_deref())).await;
+    let (stop, all) = (stopped_by_ctrl_c(), Duration::from_secs(arguments.seconds));
+    let asking =
+        Asking { name: arguments.name.as_deref(), template, all, bar: bar.clone(), stop: stop.clone() };
+    let looked = look(asking, settings).await;
     bar.finish_and_clear();
-    if let Some(Err(unanswered)) = examined {
-        return Err(match unanswered {
-            Unanswered::Refused(error) => without(Some(&full_name), &error, &models),
-            Unanswered::Unread(why) | Unanswered::Failed(why) => why,
-            Unanswered::Late => "there was no time for an answer; give it more with --seconds".to_owned(),
-        });
-    }
-    report.requests = session.requests;
-    report.seconds = (began.elapsed().as_secs_f64() * 10.0).round() / 10.0;
-    report.finish();
-    advise(&mut report, &session);
+    let Looked { mut report, gone } = looked?;
     let written = match arguments.write {
         true => write::write(settings, host_tables, &report.settings, &report.model).map(Some),
         false => Ok(None),
@@ -125,11 +101,69 @@ pub(super) async fn run(
         }
     }
     written?;
-    match session.gone {
+    match gone {
         Some(gone) => Err(format!("the model server went away: {gone}")),
         None if stop.is_cancelled() => Ok(ExitCode::FAILURE),
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// How a model is asked.
+struct Asking<'a> {
+    /// The model's name; by default the one of the settings, or the model server's first.
+    name: Option<&'a str>,
+    /// The file of its template; by default the one of the settings.
+    template: Option<PathBuf>,
+    /// For how long.
+    all: Duration,
+    /// Shows what is being looked at.
+    bar: ProgressBar,
+    /// Ends it, with what was seen by then.
+    stop: CancellationToken,
+}
+
+/// What has come of it.
+struct Looked {
+    report: Report,
+    /// Why the server was not asked to the end: it went away.
+    gone: Option<String>,
+}
+
+/// Asks a model.
+async fn look(asking: Asking<'_>, settings: &Settings) -> Result<Looked, String> {
+    let upstream = settings.upstream().await?;
+    if upstream.is_demo() {
+        return Err(format!("there is no model server to ask; {}", UpstreamModel::HOW_TO_PROVIDE));
+    }
+    let chat = settings.chat_settings();
+    let began = Instant::now();
+    let models = upstream.models().await.map_err(|error| error.to_string())?;
+    let asked = asking.name.or(settings.model.as_deref());
+    let no_model = |error: UpstreamError| without(asked, &error, &models);
+    let mut route = upstream.route(asked).await.map_err(no_model)?;
+    route.set_context(chat.context_of(route.model()));
+    let full_name = route.full_name();
+    let entry = models.iter().find(|model| {
+        let name = model.get("id").and_then(Value::as_str);
+        name.is_some_and(|name| name == route.model() || name == full_name)
+    });
+    let mut report = Report::new(&route, entry.is_some());
+    let mut session = Session::new(route, &chat, asking.all, asking.bar);
+    let template = asking.template.or_else(|| chat.models.template(&report.model));
+    let examined =
+        asking.stop.run_until_cancelled(examine(&mut session, &mut report, entry, template.as_deref())).await;
+    if let Some(Err(unanswered)) = examined {
+        return Err(match unanswered {
+            Unanswered::Refused(error) => without(Some(&full_name), &error, &models),
+            Unanswered::Unread(why) | Unanswered::Failed(why) => why,
+            Unanswered::Late => "there was no time for an answer; give it more with --seconds".to_owned(),
+        });
+    }
+    report.requests = session.requests;
+    report.seconds = (began.elapsed().as_secs_f64() * 10.0).round() / 10.0;
+    report.finish();
+    advise(&mut report, &session);
+    Ok(Looked { report, gone: session.gone })
 }
 
 /// Asks all there is to ask. Each finding is in the report as soon as it is known.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use registry_core::store::{ConversationLimits, TranscriptLimits};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What is kept of conversations: those that clients continue by the id of a response, and what clients have not seen of the others.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConversationSettings {
     /// How long a conversation is kept after its last use, in days; 0 keeps none.

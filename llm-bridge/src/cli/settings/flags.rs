@@ -4,6 +4,7 @@ use std::{convert::Infallible, path::PathBuf, str::FromStr};
 
 use serde::Deserialize;
 
+use super::origins::Given;
 use crate::cli::address;
 
 pub(super) const API_KEY_VARIABLE: &str = "TOOLRACK_API_KEY";
@@ -64,4 +65,31 @@ pub struct Flags {
     /// API key that clients must send
     #[arg(long, env = API_KEY_VARIABLE, global = true, value_name = "KEY", hide_env_values = true)]
     pub api_key: Option<Secret>,
+    /// Which of them come from the environment, by the names of their fields.
+    #[arg(skip)]
+    pub(in crate::cli) by_variable: Vec<&'static str>,
+}
+
+impl Flags {
+    /// The keys of the settings.
+    pub(in crate::cli) const KEYS: [&str; 7] =
+        ["config", "listen", "upstream", "upstream_api_key", "model", "data_dir", "api_key"];
+
+    /// Which are given.
+    pub(super) fn given(&self) -> Vec<Given> {
+        let text = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+        let path = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| !path.as_os_str().is_empty());
+        let key = |key: &Option<Secret>| key.as_ref().is_some_and(|key| !key.0.is_empty());
+        let given = [
+            path(&self.config),
+            text(&self.listen),
+            text(&self.upstream),
+            key(&self.upstream_api_key),
+            text(&self.model),
+            path(&self.data_dir),
+            key(&self.api_key),
+        ];
+        let keys = Self::KEYS.into_iter().zip(given).filter(|(_, given)| *given);
+        keys.map(|(key, _)| Given { key, by_variable: self.by_variable.contains(&key) }).collect()
+    }
 }

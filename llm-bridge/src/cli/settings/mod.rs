@@ -9,6 +9,7 @@ mod flags;
 mod gate;
 mod language_model;
 mod modules;
+mod origins;
 mod resource_tables;
 mod resources;
 mod store;
@@ -56,7 +57,7 @@ use super::address;
 use crate::{
     identifier::check_identifier,
     mcp::McpSettings,
-    server::{Access, AllowedOrigin, MAX_CONNECTIONS, PublicUrl, ServerSettings, UploadLimits},
+    server::{Access, AllowedOrigin, Configured, MAX_CONNECTIONS, PublicUrl, ServerSettings, UploadLimits},
     sign_in::{SignIn, SignInSettings},
     turn::{ChatSettings, Limits, Models, known_dialect},
     upstream::Upstream,
@@ -138,6 +139,12 @@ pub struct Settings {
     /// The file that was read.
     #[serde(skip)]
     file: Option<PathBuf>,
+    /// What the file says.
+    #[serde(skip)]
+    written: Vec<Configured>,
+    /// What was said on the command line and in the environment.
+    #[serde(skip)]
+    given: Vec<origins::Given>,
     /// Whether the file has `[[tools]]`.
     #[serde(skip)]
     defines_tools: bool,
@@ -186,6 +193,8 @@ impl Default for Settings {
             webhooks: Vec::new(),
             host: toml::Table::new(),
             file: None,
+            written: Vec::new(),
+            given: Vec::new(),
             defines_tools: false,
             found_upstream: Arc::default(),
             opened_documents: Arc::default(),
@@ -215,6 +224,7 @@ impl Settings {
 
     /// Flags override the file.
     fn lay_over(&mut self, flags: Flags) -> Result<(), String> {
+        self.given = flags.given();
         let set = |text: Option<String>| text.filter(|text| !text.is_empty());
         let key = |key: Option<Secret>| key.filter(|key| !key.0.is_empty());
         if let Some(text) = set(flags.listen) {
@@ -245,6 +255,7 @@ impl Settings {
             .and_then(|settings| settings.check().map(|()| settings))
             .map_err(|error| format!("{place}: {error}"))?;
         settings.file = Some(file.to_owned());
+        settings.written = origins::written(&text, &place.to_string());
         Ok(settings)
     }
 
@@ -436,6 +447,11 @@ impl Settings {
         })
     }
 
+    /// How many connections there may be.
+    fn most_connections(&self) -> usize {
+        self.max_connections.unwrap_or_else(|| most_connections(open_files()))
+    }
+
     /// The settings of the server.
     pub fn server_settings(&self, store: Arc<dyn Store>) -> ServerSettings {
         // People who sign in come by this name.
@@ -448,7 +464,7 @@ impl Settings {
                 allowed_hosts: self.allowed_hosts.iter().cloned().chain(public).collect(),
                 allowed_origins: self.allowed_origins.clone(),
             },
-            max_connections: self.max_connections.unwrap_or_else(|| most_connections(open_files())),
+            max_connections: self.most_connections(),
             public_url: self.public_url.clone(),
             upload: self.documents.upload,
             upload_limits: UploadLimits::new(

@@ -1,7 +1,7 @@
 //! The tables `[user]`, `[guard]` and `[chat]`.
 
 use registry_core::{Concurrency, Permission, guard::approval::APPROVAL_TIMEOUT};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toolrack_dialects::ParseOptions;
 
 use crate::turn::ToolStyle;
@@ -25,7 +25,7 @@ impl Default for User {
 }
 
 /// Approval, concurrency and audit of calls.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Guard {
     /// Whether destructive calls require human approval.

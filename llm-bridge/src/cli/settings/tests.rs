@@ -114,6 +114,7 @@ fn what_is_empty_is_not_set() {
         model: Some(String::new()),
         data_dir: Some(PathBuf::new()),
         api_key: Some(Secret(String::new())),
+        by_variable: Vec::new(),
     };
     let text = "listen = \"127.0.0.1:1\"\nupstream = \"demo\"\nupstream_api_key = \"u\"\nmodel = \"m\"\n\
                 data_dir = \"d\"\napi_key = \"k\"";

@@ -17,6 +17,11 @@ import { checked, getJson, send } from '../state/api.js';
 /** @typedef {{ id: string, user: string, tool: string, arguments: Record<string, unknown>, cron: string, time_zone: string, next_run: string, last_run: { call_id: string, at: string, success: boolean, error: string | null } | null }} Job */
 /** @typedef {{ id: string, url: string, event: any, attempts: number, cause: string, ts: string }} Letter */
 /** @typedef {{ id: string, parent: string | null, name: string, began: string, duration_ms: number, attributes: Record<string, unknown>, error: string | null }} Span */
+/** @typedef {{ verdict: string, right?: number, tries?: number, dialect?: string, note?: string, tokens_per_second?: number, tokens?: number }} Finding */
+/** @typedef {{ model: string, server: { address: string, kind: string | null }, seconds: number, requests: number, probes: Record<string, Finding>, toml: string | null, advice: string[] }} Report */
+/** @typedef {{ running: boolean, model: string | null, looks_at: string | null, seconds: number | null, report: Report | null, error: string | null }} DoctorState */
+/** @typedef {{ id: string, user: string, since: string, chat: string | null, model: string | null, rounds: number, tools: string[], trace_id: string | null }} Turn */
+/** @typedef {{ key: string, value: unknown, hidden: boolean, from: string, place: string | null }} Setting */
 /**
  * @typedef {object} Remote
  * @property {string} name
@@ -96,6 +101,22 @@ export const mcpServers = async () => (await getJson('api/mcp-servers')).mcp_ser
 /** @param {'modules' | 'mcp-servers'} kind @param {string} server @param {string} digest */
 export const accept = (kind, server, digest) => send(`api/${kind}/${name(server)}/accept`, { digest });
 export const refresh = () => send('refresh-tools', {});
+
+/** @returns {Promise<DoctorState>} */
+export const doctor = () => getJson('api/doctor');
+/** @param {string} model */
+export const askDoctor = (model) => send('api/doctor', model === '' ? {} : { model });
+export const stopDoctor = () => remove('api/doctor');
+/** @returns {Promise<string>} */
+export const writeDoctor = async () => (await (await send('api/doctor/settings', {})).json()).written;
+
+/** @returns {Promise<Turn[]>} */
+export const turns = async () => (await getJson('api/turns')).turns;
+/** @param {string} id */
+export const stopTurn = (id) => remove(`api/turns/${name(id)}`);
+
+/** @returns {Promise<Setting[]>} */
+export const settings = async () => (await getJson('api/settings')).settings;
 
 /** @returns {Promise<Job[]>} */
 export const jobs = async () => (await getJson('api/jobs')).jobs;

@@ -15,7 +15,7 @@ import english from './languages/en.js';
 export const c = language === 'en' ? english : (await import(`./languages/${language}.js`)).default;
 
 /** The sections, in their order. */
-export const SECTIONS = /** @type {const} */ (['overview', 'tools', 'people', 'personas', 'approvals', 'audit', 'traces', 'servers', 'documents', 'schedule', 'webhooks']);
+export const SECTIONS = /** @type {const} */ (['overview', 'models', 'tools', 'people', 'personas', 'turns', 'approvals', 'audit', 'traces', 'servers', 'documents', 'schedule', 'webhooks', 'settings']);
 
 /** @typedef {typeof SECTIONS[number]} Section */
 

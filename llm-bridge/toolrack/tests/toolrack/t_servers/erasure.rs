@@ -56,6 +56,7 @@ async fn live(server: &Serving, store: &SqlStore, user: &str, key: &str) -> Stri
         requested_at: now,
         expires_at: now + jiff::SignedDuration::from_mins(10),
         state: ApprovalState::Pending,
+        call: None,
     };
     assert!(store.request(approval, 10).await.unwrap().is_some());
     response["id"].as_str().unwrap().to_owned()

@@ -12,14 +12,16 @@ export default {
   signedIn: (/** @type {string} */ user, /** @type {string} */ level) => `${user} (${level})`,
   toChat: 'Chat',
   sections: {
-    overview: 'Overview', tools: 'Tools', people: 'Users and keys', personas: 'Personas', approvals: 'Approvals', audit: 'Audit', traces: 'Traces',
-    servers: 'Modules and MCP servers', documents: 'Documents', schedule: 'Schedule', webhooks: 'Webhooks',
+    overview: 'Overview', models: 'Models', tools: 'Tools', people: 'Users and keys', personas: 'Personas', turns: 'Running turns', approvals: 'Approvals', audit: 'Audit', traces: 'Traces',
+    servers: 'Modules and MCP servers', documents: 'Documents', schedule: 'Schedule', webhooks: 'Webhooks', settings: 'Settings',
   },
   about: {
     overview: 'Whether this server and what it depends on are well.',
+    models: 'The models that answer here, and what one of them can do with tools.',
     tools: 'What models may call. A change holds at once, also in running turns.',
     people: 'Who may use this server, at which level, and with which keys.',
     personas: 'A persona narrows what its users may call to some modules.',
+    turns: 'Answers that models give on this server now, also those that wait for a tool or a person.',
     approvals: 'Calls of all users that wait for a person.',
     audit: 'Every call and every change by an admin, the newest first.',
     traces: 'How a turn or a call went, step by step. The last 500 are kept until the server stops, where tracing is set up.',
@@ -27,6 +29,7 @@ export default {
     documents: 'What tools search. Every user of this server can find it.',
     schedule: 'Calls that are made at set times, as their owners.',
     webhooks: 'Messages that could not be delivered.',
+    settings: 'What this server was configured with when it began, and where each setting comes from. Secrets are not shown.',
   },
 
   // All sections
@@ -186,4 +189,48 @@ export default {
   noLetters: 'All messages were delivered.',
   sendAgain: 'Send again',
   sentAgain: 'It will be sent again.',
+
+  // Models
+  doctor: 'What a model can do',
+  doctorAbout: 'The model is asked some dozen short questions, for five minutes at most, and no tool is called.',
+  doctorAsk: 'Ask the model',
+  doctorAsked: (/** @type {string} */ model, /** @type {string} */ address, /** @type {string | null} */ kind, /** @type {number} */ requests, /** @type {string} */ time) => `${model} at ${address}${kind ? ` (${kind})` : ''}: ${count(requests, 'request')} in ${time}.`,
+  doctorAsks: 'The model is asked.',
+  doctorForOperators: 'Only admins of the tenant default ask models.',
+  doctorLooks: (/** @type {string} */ what, /** @type {number} */ seconds) => `Looks at: ${what || 'the model server'} (${seconds} s)`,
+  doctorNoSettings: 'No settings of its own would serve it better.',
+  doctorSettings: 'The settings that serve it best. They hold when the server begins anew.',
+  doctorStopped: 'The model is asked no further.',
+  doctorWrite: 'Write them into the configuration',
+  doctorWriteAsk: 'Write these settings into the configuration file?',
+  measured: { speed: (/** @type {number} */ number) => `${number.toLocaleString('en')} tokens/s`, context: (/** @type {number} */ number) => `${number.toLocaleString('en')} tokens` },
+  noModels: 'The model server has no model.',
+  ofTries: (/** @type {number} */ right, /** @type {number} */ tries) => `${right} of ${tries}`,
+  probe: 'Probe',
+  probes: /** @type {Record<string, string>} */ ({
+    native: 'native calls', text: 'calls as text', route: 'raw route', parallel: 'two calls at once', required: 'required call', named: 'call of one tool', streams: 'streams',
+    speed: 'speed', thinking: 'thinking', pictures: 'pictures', structured: 'JSON by a schema', context: 'context', cache: 'prompt cache',
+  }),
+  seen: 'Seen',
+  verdicts: /** @type {Record<string, string>} */ ({ yes: 'yes', partly: 'partly', no: 'no', text: 'as text', wrong: 'wrong calls', refused: 'refused', failed: 'failed', unknown: 'unknown', not_tried: 'not tried' }),
+
+  // Running turns
+  model: 'Model',
+  modelAnswers: 'the model answers',
+  noTurns: 'No turn runs.',
+  rounds: 'Rounds',
+  runsNow: 'Runs now',
+  stop: 'Stop',
+  stopTurn: (/** @type {string} */ user) => `Stop the turn of ${user}?`,
+  stopWhat: (/** @type {string} */ user) => `Stop the turn of ${user}`,
+  stopped: (/** @type {string} */ user) => `Stopped the turn of ${user}.`,
+
+  // Settings
+  hidden: 'set, not shown',
+  noSettings: 'No setting matches.',
+  origin: 'From',
+  origins: /** @type {Record<string, string>} */ ({ command_line: 'command line', environment: 'environment', file: 'file', found: 'found when it began', default: 'default' }),
+  setting: 'Setting',
+  settingsForOperators: 'Only admins of the tenant default see these.',
+  value: 'Value',
 };

@@ -10,20 +10,23 @@ import { said } from '../../state/store.js';
 import { Approvals } from '../sections/approvals.js';
 import { Audit } from '../sections/audit.js';
 import { Documents } from '../sections/documents.js';
+import { Models } from '../sections/models.js';
 import { Overview } from '../sections/overview.js';
 import { People } from '../sections/people.js';
 import { Personas } from '../sections/personas.js';
 import { Schedule } from '../sections/schedule.js';
 import { Servers } from '../sections/servers.js';
+import { Settings } from '../sections/settings.js';
 import { Tools } from '../sections/tools.js';
 import { Traces } from '../sections/traces.js';
+import { Turns } from '../sections/turns.js';
 import { Webhooks } from '../sections/webhooks.js';
 import { awaited } from './loaded.js';
 import { SECTIONS, account, c, enter, place, refusal, to } from '../state.js';
 
 const VIEWS = {
   overview: Overview, tools: Tools, people: People, personas: Personas, approvals: Approvals, audit: Audit, traces: Traces,
-  servers: Servers, documents: Documents, schedule: Schedule, webhooks: Webhooks,
+  servers: Servers, documents: Documents, schedule: Schedule, webhooks: Webhooks, settings: Settings, turns: Turns, models: Models,
 };
 
 export function Console() {

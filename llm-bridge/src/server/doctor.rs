@@ -1,0 +1,270 @@
+//! `/api/doctor`: what a model can do with tools, seen by asking it, for the operator. One model is asked at a time.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{Method, StatusCode},
+};
+use registry_core::{BoxFuture, store::StoreError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    App,
+    admin::{self, Operator},
+    api_error::ApiError,
+    body::{Body, JsonBody},
+    identity::Identity,
+    modules::NOT_ADMIN,
+    openapi::Operation,
+};
+
+/// Asks models what they can do.
+pub trait ExamineModel: Send + Sync {
+    /// Begins to ask a model, by default the one of the settings.
+    fn begin(&self, model: Option<String>) -> Examination;
+
+    /// Writes the settings that serve the model of the last report best into the configuration file; says what has changed.
+    ///
+    /// # Errors
+    /// When there is no report, or no file that can be written.
+    fn write(&self) -> Result<String, String>;
+}
+
+/// A model that is being asked.
+#[derive(derive_more::Debug)]
+#[debug("Examination")]
+pub struct Examination {
+    /// What is looked at now.
+    pub looks_at: Box<dyn Fn() -> String + Send + Sync>,
+    /// The report in the end, as `docs/doctor.schema.json` describes it, or why there is none.
+    pub report: BoxFuture<'static, Result<Value, String>>,
+}
+
+/// The doctor of a server. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Doctor {
+    examine: Arc<dyn ExamineModel>,
+    state: Arc<Mutex<Asked>>,
+}
+
+/// What was asked last.
+#[derive(Default)]
+struct Asked {
+    model: Option<String>,
+    running: Option<Running>,
+    report: Option<Value>,
+    error: Option<String>,
+}
+
+struct Running {
+    looks_at: Box<dyn Fn() -> String + Send + Sync>,
+    since: Instant,
+    stop: CancellationToken,
+}
+
+impl Doctor {
+    pub(super) fn new(examine: Arc<dyn ExamineModel>) -> Self {
+        Self { examine, state: Arc::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Asked> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What to run until the report is there; `None` while another model is asked.
+    fn begin(
+        &self,
+        model: Option<String>,
+        closing: &CancellationToken,
+    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let mut asked = self.lock();
+        if asked.running.is_some() {
+            return None;
+        }
+        let Examination { looks_at, report } = self.examine.begin(model.clone());
+        let stop = closing.child_token();
+        let running = Some(Running { looks_at, since: Instant::now(), stop: stop.clone() });
+        *asked = Asked { model, running, report: None, error: None };
+        let doctor = self.clone();
+        Some(async move {
+            let seen =
+                stop.run_until_cancelled(report).await.unwrap_or_else(|| Err("it was stopped".to_owned()));
+            let mut asked = doctor.lock();
+            asked.running = None;
+            match seen {
+                Ok(report) => asked.report = Some(report),
+                Err(error) => asked.error = Some(error),
+            }
+        })
+    }
+}
+
+/// What is known of the model that is asked, or was asked last.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DoctorState")]
+pub(super) struct Shown {
+    /// Whether a model is being asked.
+    running: bool,
+    /// The model that was named.
+    model: Option<String>,
+    /// What is looked at now.
+    looks_at: Option<String>,
+    /// For how long, in seconds.
+    seconds: Option<u64>,
+    /// What was seen, as `docs/doctor.schema.json` describes it.
+    report: Option<Value>,
+    /// Why nothing was seen.
+    error: Option<String>,
+}
+
+impl From<&Asked> for Shown {
+    fn from(asked: &Asked) -> Self {
+        let running = asked.running.as_ref();
+        Self {
+            running: running.is_some(),
+            model: asked.model.clone(),
+            looks_at: running.map(|running| (running.looks_at)()),
+            seconds: running.map(|running| running.since.elapsed().as_secs()),
+            report: asked.report.clone(),
+            error: asked.error.clone(),
+        }
+    }
+}
+
+/// A model to ask.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ModelToExamine")]
+pub(super) struct ModelToAsk {
+    /// The model's name; by default the one of the settings, or the model server's first.
+    #[serde(default)]
+    #[schemars(length(max = 256))]
+    model: Option<String>,
+}
+
+impl Body for ModelToAsk {
+    const EXAMPLE: &str = "`{\"model\": \"qwen3:8b\"}` or `{}`";
+}
+
+fn doctor(app: &App) -> Result<&Doctor, ApiError> {
+    let missing =
+        || ApiError::not_found("doctor_not_found", "this server cannot ask models what they can do");
+    app.doctor.as_ref().ok_or_else(missing)
+}
+
+const NONE: &str = "This server cannot ask models (`doctor_not_found`).";
+
+pub(super) fn read_operation() -> Operation {
+    Operation::new(Method::GET, "Server", "read_doctor", "What the model that was asked last can do")
+        .answers::<Shown>(200, "How far it is, and what was seen.")
+        .refuses(403, NOT_ADMIN)
+        .refuses(404, NONE)
+}
+
+pub(super) async fn read(State(app): State<App>, _: Operator) -> Result<Json<Shown>, ApiError> {
+    Ok(Json(Shown::from(&*doctor(&app)?.lock())))
+}
+
+pub(super) fn ask_operation() -> Operation {
+    Operation::new(Method::POST, "Server", "ask_doctor", "Ask a model what it can do")
+        .details("It takes up to five minutes, in which the model is asked some dozen short questions.")
+        .reads::<ModelToAsk>()
+        .answers::<Shown>(202, "It is being asked.")
+        .refuses(403, NOT_ADMIN)
+        .refuses(404, NONE)
+        .refuses(409, "Another model is being asked (`doctor_busy`).")
+}
+
+pub(super) async fn ask(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    _: Operator,
+    JsonBody(ModelToAsk { model }): JsonBody<ModelToAsk>,
+) -> Result<(StatusCode, Json<Shown>), ApiError> {
+    if model.as_ref().is_some_and(|model| model.len() > 256) {
+        return Err(ApiError::invalid("model", "the name of a model is not longer than 256 bytes"));
+    }
+    let doctor = doctor(&app)?;
+    let arguments = json!({"model": model});
+    let begin =
+        async { Ok::<_, StoreError>(doctor.begin(model.filter(|model| !model.is_empty()), &app.closing)) };
+    let Some(asking) = admin::change(&identity, "toolrack doctor", arguments, begin).await? else {
+        let message = "a model is being asked already; wait for its report, or stop it";
+        return Err(ApiError::new(StatusCode::CONFLICT, "doctor_busy", message));
+    };
+    app.backend.spawn(asking);
+    Ok((StatusCode::ACCEPTED, Json(Shown::from(&*doctor.lock()))))
+}
+
+pub(super) fn stop_operation() -> Operation {
+    Operation::new(Method::DELETE, "Server", "stop_doctor", "Ask the model no further")
+        .answers_nothing(204, "No model is asked any more.")
+        .refuses(403, NOT_ADMIN)
+        .refuses(404, NONE)
+}
+
+pub(super) async fn stop(State(app): State<App>, _: Operator) -> Result<StatusCode, ApiError> {
+    if let Some(running) = &doctor(&app)?.lock().running {
+        running.stop.cancel();
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What was written.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "WrittenSettings")]
+pub(super) struct Written {
+    /// The file and what has changed in it.
+    written: String,
+}
+
+pub(super) fn write_operation() -> Operation {
+    Operation::new(Method::POST, "Server", "write_doctor", "Write the settings that serve the model best")
+        .details(
+            "They are put under `models` in the configuration file, and hold when the server begins anew.",
+        )
+        .answers::<Written>(200, "What was written.")
+        .refuses(403, NOT_ADMIN)
+        .refuses(404, NONE)
+        .refuses(409, "There is no report, or no file to write to (`settings_not_written`).")
+}
+
+pub(super) async fn write(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    _: Operator,
+) -> Result<Json<Written>, ApiError> {
+    let doctor = doctor(&app)?;
+    let model = doctor.lock().report.as_ref().and_then(|report| report.get("model").cloned());
+    let examine = Arc::clone(&doctor.examine);
+    let write = async {
+        let written = tokio::task::spawn_blocking(move || examine.write()).await;
+        written.unwrap_or_else(|fault| Err(fault.to_string())).map_err(NotWritten)
+    };
+    let written = admin::change(&identity, "toolrack doctor --write", json!({"model": model}), write).await?;
+    Ok(Json(Written { written }))
+}
+
+/// Why settings are not written.
+struct NotWritten(String);
+
+impl fmt::Display for NotWritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<NotWritten> for ApiError {
+    fn from(NotWritten(why): NotWritten) -> Self {
+        Self::new(StatusCode::CONFLICT, "settings_not_written", why)
+    }
+}

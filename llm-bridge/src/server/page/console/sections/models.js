@@ -1,0 +1,80 @@
+// The models, and what one of them can do: the doctor's table.
+
+import { useEffect, useState } from '../../vendor/hooks.js';
+import * as shared from '../../state/api.js';
+import { html } from '../../state/html.js';
+import { health } from '../../state/store.js';
+import { duration } from '../../text/format.js';
+import * as api from '../api.js';
+import { Fault, useChange, useLoaded } from '../parts/loaded.js';
+import { Sure } from '../parts/sure.js';
+import { Table } from '../parts/table.js';
+import { account, c } from '../state.js';
+
+/** @import { Finding, Report } from '../api.js' */
+
+/** How often it is looked how far the doctor is, in milliseconds. */
+const AGAIN = 1000;
+
+export function Models() {
+  const models = useLoaded(shared.models);
+  return html`<${Fault} text=${models.fault} onAgain=${models.again} />
+    ${models.value && html`<${Table} label=${c.modelsTitle} empty=${c.noModels} columns=${[c.model, c.state]}
+      rows=${models.value.map((/** @type {string} */ name) => ({ key: name, cells: [html`<code>${name}</code>`, name === health.value?.model ? c.isDefault : '–'] }))} />`}
+    <h2>${c.doctor}</h2>
+    ${account.value?.operator ? html`<${Doctor} names=${models.value ?? []} />` : html`<p class="note">${c.doctorForOperators}</p>`}`;
+}
+
+/** @param {{ names: string[] }} properties */
+function Doctor({ names }) {
+  const state = useLoaded(api.doctor);
+  const { fault, busy, change } = useChange(state.again);
+  const [model, setModel] = useState('');
+  const [written, setWritten] = useState('');
+  const asked = state.value;
+  const running = asked?.running === true;
+  useEffect(() => {
+    if (!running) return undefined;
+    const clock = setInterval(state.again, AGAIN);
+    return () => clearInterval(clock);
+  }, [running]);
+  const ask = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    setWritten('');
+    change(() => api.askDoctor(model.trim()), c.doctorAsks);
+  };
+  return html`<p class="note">${c.doctorAbout}</p>
+    <form class="bar" id="doctor" onSubmit=${ask}>
+      <label class="grow"><span>${c.model}</span><input list="doctor-models" maxlength="256" autocomplete="off" spellcheck="false" placeholder=${health.value?.model ?? ''} value=${model} onInput=${(/** @type {any} */ event) => setModel(event.target.value)} /></label>
+      <datalist id="doctor-models">${names.map((name) => html`<option value=${name}></option>`)}</datalist>
+      <button type="submit" class="main" disabled=${busy || running}>${c.doctorAsk}</button>
+      ${running && html`<button type="button" onClick=${() => change(api.stopDoctor, c.doctorStopped)}>${c.stop}</button>`}
+    </form>
+    <${Fault} text=${state.fault || fault || asked?.error || ''} />
+    ${running && html`<p id="doctor-progress" role="status">${c.doctorLooks(asked?.looks_at ?? '', asked?.seconds ?? 0)}</p>`}
+    ${asked?.report && html`<${Seen} report=${asked.report} />
+      ${asked.report.toml ? html`<p class="note">${c.doctorSettings}</p><div class="card"><pre tabindex="0" role="group" aria-label=${c.doctorSettings}>${asked.report.toml.trim()}</pre>
+        <p class="bar"><${Sure} word=${c.doctorWrite} question=${c.doctorWriteAsk} disabled=${busy} onSure=${() => change(async () => setWritten(await api.writeDoctor()), c.doctorWrite)} /></p>
+        ${written && html`<p id="doctor-written" role="status">${written}</p>`}</div>` : html`<p class="note">${c.doctorNoSettings}</p>`}`}`;
+}
+
+/** @param {{ report: Report }} properties */
+function Seen({ report }) {
+  return html`<p class="note">${c.doctorAsked(report.model, report.server.address, report.server.kind, report.requests, duration(report.seconds * 1000))}</p>
+    <${Table} label=${c.doctor} empty="" columns=${[c.probe, c.seen, c.details]}
+      rows=${Object.entries(report.probes).map(([name, finding]) => ({ key: name, off: finding.verdict === 'not_tried', cells: [c.probes[name] ?? name, seen(name, finding), finding.note ?? ''] }))} />
+    ${report.advice.length > 0 && html`<ul class="changes">${report.advice.map((text) => html`<li>${text}</li>`)}</ul>`}`;
+}
+
+/**
+ * The verdict in a few words, or what was measured.
+ * @param {string} probe
+ * @param {Finding} finding
+ */
+function seen(probe, { verdict, right, tries, dialect, tokens_per_second: speed, tokens }) {
+  const measured = probe === 'speed' ? speed : probe === 'context' ? tokens : undefined;
+  if (measured !== undefined) return c.measured[probe === 'speed' ? 'speed' : 'context'](Math.round(measured));
+  const counted = tries !== undefined && right !== undefined && right > 0 && right < tries ? ` ${c.ofTries(right, tries)}` : '';
+  const kind = verdict === 'yes' ? 'good' : ['wrong', 'refused', 'failed'].includes(verdict) ? 'bad' : '';
+  return html`<span class=${kind}>${c.verdicts[verdict] ?? verdict}</span>${counted}${dialect && html` <code>${dialect}</code>`}`;
+}

@@ -1,0 +1,34 @@
+// The turns that run: whose, of which model, what they do, and a way to stop one.
+
+import { useEffect } from '../../vendor/hooks.js';
+import { html } from '../../state/html.js';
+import { number } from '../../text/format.js';
+import { stopTurn, turns } from '../api.js';
+import { Fault, useChange, useLoaded } from '../parts/loaded.js';
+import { Sure } from '../parts/sure.js';
+import { Table } from '../parts/table.js';
+import { exact } from '../parts/time.js';
+import { account, c, to } from '../state.js';
+
+/** How often it is looked for them, in milliseconds. */
+const AGAIN = 2000;
+
+export function Turns() {
+  const all = useLoaded(turns);
+  const { fault, busy, change } = useChange(all.again);
+  useEffect(() => {
+    const clock = setInterval(all.again, AGAIN);
+    return () => clearInterval(clock);
+  }, []);
+  return html`<${Fault} text=${all.fault || fault} onAgain=${all.fault ? all.again : undefined} />
+    ${all.value && html`<${Table} label=${c.sections.turns} empty=${c.noTurns} columns=${[c.user, c.model, c.runsNow, c.rounds, c.since, c.actions]}
+      rows=${all.value.map((turn) => ({ key: turn.id, cells: [
+        html`<b>${turn.user}</b>`,
+        turn.model ? html`<code>${turn.model}</code>` : '–',
+        turn.tools.length > 0 ? html`<code>${turn.tools.join(', ')}</code>` : c.modelAnswers,
+        number(turn.rounds),
+        exact(turn.since),
+        html`<span class="row-buttons">${turn.trace_id && account.value?.operator && html`<a href=${to('traces', { id: turn.trace_id })}>${c.traceOf}</a>`}
+          <${Sure} word=${c.stop} title=${c.stopWhat(turn.user)} question=${c.stopTurn(turn.user)} disabled=${busy} onSure=${() => change(() => stopTurn(turn.id), c.stopped(turn.user))} /></span>`,
+      ] }))} />`}`;
+}
