@@ -181,12 +181,16 @@ fn known(key: &Key, errors: &mut Errors) -> Option<Takes> {
     if let Some((_, takes)) = KEYS.iter().find(|(known, _)| *known == name) {
         return Some(*takes);
     }
-    let keys = || KEYS.iter().map(|(known, _)| *known);
-    let help = match nearest(&name, keys()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("the keys are: {}", keys().collect::<Vec<_>>().join(", ")),
-    };
+    let help = meant(&name, KEYS.iter().map(|(known, _)| *known));
     errors.none(&key.name, format!("there is no key `{name}`"), help)
+}
+
+/// What to write in place of a key that there is not.
+pub(crate) fn meant(name: &str, keys: impl Iterator<Item = &'static str> + Clone) -> String {
+    match nearest(name, keys.clone()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("the keys are: {}", keys.collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// Reports a value that is not written as the key takes it, where that shows.

@@ -153,6 +153,8 @@ struct Interval {
     exclusive: bool,
 }
 
+const KEYS: [&str; 7] = ["default", "range", "length", "pattern", "rename", "example", "secret"];
+
 impl Options {
     pub(crate) fn of(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut options = Self::default();
@@ -176,6 +178,11 @@ impl Options {
     fn set(&mut self, key: Key, errors: &mut Errors) {
         let span = key.name.span();
         let name = key.name.to_string();
+        if !KEYS.contains(&name.as_str()) {
+            let help = attr::meant(&name, KEYS.into_iter());
+            errors.push(&key.name, format!("`#[arg]` has no key `{name}`"), help);
+            return;
+        }
         if name == "secret" {
             match key.value {
                 None => self.secret = Some(span),
@@ -198,15 +205,11 @@ impl Options {
             "range" => self.range = Interval::of(span, &value, errors),
             "length" => self.length = Interval::of_length(span, &value, errors),
             "pattern" => self.pattern = Some((span, value)),
-            "rename" => match key.text().filter(|text| !text.value().trim().is_empty()) {
+            // `rename`
+            _ => match key.text().filter(|text| !text.value().trim().is_empty()) {
                 Some(text) => self.rename = Some(text.clone()),
                 None => errors.push(&value, "the name has to be written out", "write `rename = \"…\"`"),
             },
-            _ => errors.push(
-                &key.name,
-                format!("`#[arg]` has no key `{name}`"),
-                "the keys are: default, range, length, pattern, rename, example, secret",
-            ),
         }
     }
 
