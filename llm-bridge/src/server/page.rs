@@ -61,21 +61,21 @@ struct Document {
     file: &'static str,
     /// Where the names of its modules begin.
     modules: &'static [&'static str],
-    /// The folders of its styles.
+    /// Its style sheets, each of them a folder: a browser that paints nothing before it has them all asks for few.
     styles: &'static [&'static str],
 }
 
 const CHAT: Document = Document {
     file: "index.html",
     modules: &["main.js", "state/", "components/", "text/", "vendor/"],
-    styles: &["styles/"],
+    styles: &["styles.css"],
 };
 
 /// Anybody may open it: it has nothing but what the routes of admins answer.
 const CONSOLE: Document = Document {
     file: "admin.html",
     modules: &["console/main.js", "console/sections/", "console/parts/", "console/state.js", "vendor/"],
-    styles: &["styles/", "console/styles/"],
+    styles: &["styles.css", "console/styles.css"],
 };
 
 static INDEX: LazyLock<String> = LazyLock::new(|| CHAT.page());
@@ -187,16 +187,27 @@ fn answer(path: &str, headers: &HeaderMap, keep: &'static str) -> Response {
                 return ApiError::internal(format!("`{path}` of the page: {error}")).into_response();
             }
         },
-        (None, None) => {
-            return ApiError::not_found(
-                "page_file_not_found",
-                format!("the page has no file `{path}`; reload it"),
-            )
-            .into_response();
-        }
+        (None, None) => match style_sheet(path) {
+            Some(style) => style.into_response(),
+            None => {
+                let message = format!("the page has no file `{path}`; reload it");
+                return ApiError::not_found("page_file_not_found", message).into_response();
+            }
+        },
     };
     about(path, keep, response.headers_mut());
     response
+}
+
+/// The styles of a folder as one, in the order of their names.
+fn style_sheet(path: &str) -> Option<String> {
+    let folder = format!("{}/", path.strip_suffix(".css")?);
+    let mut files: Vec<_> =
+        Files::iter().filter(|file| file.starts_with(&folder) && file.ends_with(".css")).collect();
+    files.sort_unstable();
+    let texts = files.iter().filter_map(|file| Files::get(file)).map(|file| file.data);
+    let style: String = texts.map(|text| String::from_utf8_lossy(&text).into_owned()).collect();
+    Some(style).filter(|style| !style.is_empty())
 }
 
 fn takes_gzip(headers: &HeaderMap) -> bool {
@@ -248,18 +259,18 @@ impl Document {
     fn page(&self) -> String {
         let files: Vec<Cow<'static, str>> = Files::iter().collect();
         let version = &*VERSION;
-        let links = |begin: &str, end: &str, rel: &str| -> String {
+        let link = |rel: &str, path: &str| format!("  <link rel=\"{rel}\" href=\"page/{version}/{path}\">\n");
+        let modules = |begin: &&str| -> String {
             let mut found: Vec<&str> = files
                 .iter()
                 .map(|path| path.as_ref())
-                .filter(|path| path.starts_with(begin) && path.ends_with(end))
+                .filter(|path| path.starts_with(*begin) && path.ends_with(".js"))
                 .collect();
             found.sort_unstable();
-            let link = |path| format!("  <link rel=\"{rel}\" href=\"page/{version}/{path}\">\n");
-            found.into_iter().map(link).collect()
+            found.into_iter().map(|path| link("modulepreload", path)).collect()
         };
-        let modules: String = self.modules.iter().map(|begin| links(begin, ".js", "modulepreload")).collect();
-        let styles: String = self.styles.iter().map(|begin| links(begin, ".css", "stylesheet")).collect();
+        let modules: String = self.modules.iter().map(modules).collect();
+        let styles: String = self.styles.iter().map(|path| link("stylesheet", path)).collect();
         let mut languages: Vec<&str> =
             files.iter().filter_map(|path| path.strip_prefix("languages/")?.strip_suffix(".js")).collect();
         languages.sort_unstable();
@@ -285,7 +296,7 @@ mod tests {
                 page.split('"').filter_map(|word| word.strip_prefix(begin.as_str())).collect();
             assert!(named.len() > 20, "{page}");
             for path in named {
-                assert!(Files::get(path).is_some(), "{path}");
+                assert_eq!(answer(path, &HeaderMap::new(), FOREVER).status(), StatusCode::OK, "{path}");
             }
             assert!(!page.contains("<!-- ") && !page.contains('{'), "{page}");
             assert!(page.contains("data-languages=\"de en\""), "{page}");

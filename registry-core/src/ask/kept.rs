@@ -45,8 +45,8 @@ const LIMITS: StateLimits = StateLimits {
     max_user_bytes: u64::MAX,
     ..StateLimits::DEFAULT
 };
-/// How long the result of a call that was made anew can be fetched.
-const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
+/// How long the result of a call that was made anew can be fetched, in seconds.
+const REMEMBERED: i64 = 3600;
 /// How much longer than its timeout a call may be under way before it counts as interrupted.
 const MARGIN: SignedDuration = SignedDuration::from_secs(30);
 
@@ -381,7 +381,8 @@ impl Keeping {
             let Some(text) = now.text.take() else { return };
             (now.kept.clone(), text)
         };
-        let expires_at = self.clock.now().checked_add(REMEMBERED).unwrap_or(Timestamp::MAX);
+        let expires_at =
+            self.clock.now().checked_add(SignedDuration::from_secs(REMEMBERED)).unwrap_or(Timestamp::MAX);
         let done =
             |done| Kept { state: KeptState::Done(done), expires_at, answers: Vec::new(), ..kept.clone() };
         let put = self.spot.put(Some(&done(Box::new(Done::of(outcome)))), Some(&text)).await;

@@ -62,7 +62,11 @@ async fn b21_connections_in_memory() {
 async fn b21_connections_in_databases_also_of_the_version_before() {
     for place in Place::all("b21_connections_in_databases_also_of_the_version_before") {
         drop(place.open("main").await);
-        for statement in ["DROP TABLE connections", "UPDATE toolrack_schema SET version = 15"] {
+        for statement in [
+            "DROP TABLE connections",
+            "ALTER TABLE chat_messages DROP COLUMN context",
+            "UPDATE toolrack_schema SET version = 15",
+        ] {
             tamper(&place, statement).await;
         }
         let store = place.open("main").await;
