@@ -1,6 +1,6 @@
 // The chat page.
 
-import { options, render } from './vendor/preact.js';
+import { render } from './vendor/preact.js';
 import { App } from './components/app.js';
 import { html } from './state/html.js';
 import { begin } from './state/chats.js';
@@ -10,8 +10,6 @@ import { health } from './state/store.js';
 import './state/theme.js';
 import { load } from './text/markdown.js';
 
-// However fast an answer comes, it is rendered once a frame; a page that nobody sees has no frames.
-options.debounceRendering = (process) => { if (document.hidden) setTimeout(process); else requestAnimationFrame(process); };
 render(html`<${App} />`, document.body);
 await Promise.all([connect(), begin()]);
 watch();

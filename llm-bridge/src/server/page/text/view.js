@@ -7,10 +7,11 @@ import { letScroll } from './elements.js';
 import { blocks, load, loaded, refersAhead, rendered } from './markdown.js';
 import { draw } from './mathematics.js';
 
-/** A drawing may take one part of the time, and the rest is for the person. */
+/** A drawing may take one part of the time, and the rest is for the person, who waits for the end of a text that has come whole. */
 const REST = 4;
+const REST_AT_END = 1;
 /** So much of a text that grows is drawn at once, in characters: more would keep the person waiting. */
-const PIECE = 3_000;
+const PIECE = 2_000;
 /** So many blocks are put together, so that the browser passes over them at once where they are far from the window. */
 const GROUP = 20;
 
@@ -118,7 +119,7 @@ export class TextView {
     painted(() => {
       const now = performance.now();
       this.#isPainting = false;
-      this.#again = now + REST * (now - began);
+      this.#again = now + (this.#growing ? REST : REST_AT_END) * (now - began);
       if (!this.#isWaiting) return;
       this.#isWaiting = false;
       this.#plan();
