@@ -147,7 +147,7 @@ impl From<&Asked> for Shown {
 pub(super) struct ModelToAsk {
     /// The model's name; by default the one of the settings, or the model server's first.
     #[serde(default)]
-    #[schemars(length(max = 256))]
+    #[schemars(length(max = MAX_NAME))]
     model: Option<String>,
 }
 
@@ -161,6 +161,8 @@ fn doctor(app: &App) -> Result<&Doctor, ApiError> {
     app.doctor.as_ref().ok_or_else(missing)
 }
 
+/// The longest name of a model, in bytes.
+const MAX_NAME: usize = 256;
 const NONE: &str = "This server cannot ask models (`doctor_not_found`).";
 
 pub(super) fn read_operation() -> Operation {
@@ -190,8 +192,9 @@ pub(super) async fn ask(
     _: Operator,
     JsonBody(ModelToAsk { model }): JsonBody<ModelToAsk>,
 ) -> Result<(StatusCode, Json<Shown>), ApiError> {
-    if model.as_ref().is_some_and(|model| model.len() > 256) {
-        return Err(ApiError::invalid("model", "the name of a model is not longer than 256 bytes"));
+    if model.as_ref().is_some_and(|model| model.len() > MAX_NAME) {
+        let message = format!("the name of a model is not longer than {MAX_NAME} bytes");
+        return Err(ApiError::invalid("model", message));
     }
     let doctor = doctor(&app)?;
     let arguments = json!({"model": model});

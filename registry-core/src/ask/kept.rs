@@ -300,6 +300,11 @@ impl Keeping {
         self.now.lock().kept.version.clone()
     }
 
+    /// What is made anew, once a person has changed the arguments.
+    pub(crate) fn change(&self, arguments: &Map<String, Value>) {
+        self.now.lock().kept.arguments.clone_from(arguments);
+    }
+
     pub(crate) fn leaving(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.leaving)
     }

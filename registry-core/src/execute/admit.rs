@@ -2,6 +2,8 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
+use serde_json::{Map, Value};
+
 use super::{fit::Fitted, record::not_audited};
 use crate::{
     guard::{Admission, Admitted as Admit, Wanted},
@@ -38,12 +40,7 @@ impl<'a> Fitted<'a> {
             Admission::Refused(error) => return Err(Box::pin(self.end(Err(error))).await),
         };
         if let Some(changed) = admit.changed_arguments() {
-            self.ledger.changed(self.registry, &changed);
-            if let Some(call) = self.context.running() {
-                call.is_changed.store(true, Ordering::Relaxed);
-            }
-            self.changed = Some(changed.clone());
-            self.arguments = changed;
+            self.change(changed);
         }
         // What was revoked while the call waited for a person or for its turn is refused all the same.
         let mut refused = self.refused_by_now().await;
@@ -66,6 +63,19 @@ impl<'a> Fitted<'a> {
             Ok(()) => refusal_by_now(&self.tool, &self.context),
             Err(error) => Some(error),
         }
+    }
+
+    /// Makes the call with other arguments, as a person has changed them; also where it is made anew by another process.
+    pub(super) fn change(&mut self, changed: Map<String, Value>) {
+        self.ledger.changed(self.registry, &changed);
+        if let Some(call) = self.context.running() {
+            call.is_changed.store(true, Ordering::Relaxed);
+            if let Some(keeping) = call.asking.keeping() {
+                keeping.change(&changed);
+            }
+        }
+        self.changed = Some(changed.clone());
+        self.arguments = changed;
     }
 
     /// Ends a call that is not made.

@@ -68,7 +68,12 @@ impl Fitted<'_> {
                 return Ok(self);
             }
             Found::Taken(kept, text) if kept.version == self.tool.spec().version => {
+                let approved = kept.arguments.clone();
                 self.keep(Keeping::new(spot, self.means(), *kept, Some(text), false));
+                // What a person has approved is made, and nothing else.
+                if approved != self.arguments {
+                    self.change(approved);
+                }
                 return Ok(self);
             }
             Found::Taken(_, text) => {

@@ -13,7 +13,7 @@ use registry_core::{
     Caller, Effect, ErrorKind, Permission, QuestionCallState, Registry, ToolCall, ToolContext, ToolOutcome,
     ToolPolicy, ToolResult, ToolSpec,
     guard::{
-        approval::{Approval, ApprovalState, MemoryApprovals},
+        approval::{Approval, ApprovalAnswer, ApprovalState, MemoryApprovals},
         audit::MemoryAudit,
         limits::MemoryUsage,
     },
@@ -122,10 +122,16 @@ async fn answer(registry: &Registry, question: &Approval, text: &str) -> Approva
 
 /// Makes the call on a server, answers the first question, and kills the server while the second one waits.
 async fn killed(registry: Registry) -> Approval {
+    killed_after(registry, async |_| {}).await
+}
+
+/// The same, with what is done before the first question.
+async fn killed_after(registry: Registry, before: impl AsyncFnOnce(&Registry)) -> Approval {
     let calling = registry.clone();
     let mut calling = Box::pin(async move { call(&calling).await });
     let asked = {
         let asking = pin!(async {
+            before(&registry).await;
             let first = question(&registry, "Which account?").await;
             answer(&registry, &first, "Joint").await;
             question(&registry, "Whose?").await
@@ -179,6 +185,46 @@ async fn b19_a_question_outlives_its_process_and_one_server_goes_on_with_the_ans
     for id in [&asked.id, &answered.id] {
         assert_eq!(one.question(id).await.unwrap().unwrap().state, ApprovalState::Withdrawn);
     }
+}
+
+/// Allows the call that waits, with other arguments.
+async fn change(registry: &Registry) {
+    let waiting = loop {
+        if let Some(waiting) = registry.pending_approvals().await.unwrap().pop() {
+            break waiting;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    };
+    let arguments = Some(json!({"n": 7}));
+    let answer = ApprovalAnswer { approve: true, by: "boss".into(), reason: None, content: None, arguments };
+    registry.answer_approval(&waiting.id, answer).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_b8_a_call_with_changed_arguments_is_made_anew_with_these() {
+    const ASKED: ToolPolicy = ToolPolicy { effect: Effect::Destructive, ..POLICY };
+    // By whoever has the answer.
+    let shared = Shared::default();
+    let asked =
+        killed_after(shared.server_with(ASKED, "1.0.0"), async |registry| change(registry).await).await;
+    let server = shared.server_with(ASKED, "1.0.0");
+    let answered = answer(&server, &asked, "Bea").await;
+    let outcome = resume(&server, &answered).await.unwrap();
+    assert_eq!(outcome.result.unwrap().value, "7 from Joint of Bea");
+
+    // By the same call, which was made with others.
+    let shared = Shared::default();
+    let asked =
+        killed_after(shared.server_with(ASKED, "1.0.0"), async |registry| change(registry).await).await;
+    let server = shared.server_with(ASKED, "1.0.0");
+    let (outcome, ()) = tokio::join!(call(&server), async {
+        while shared.begun.load(Ordering::SeqCst) < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        answer(&server, &asked, "Bea").await;
+    });
+    assert_eq!(outcome.changed_arguments, Some(json!({"n": 7})), "the model is told");
+    assert_eq!(outcome.result.unwrap().value, "7 from Joint of Bea");
 }
 
 #[tokio::test(start_paused = true)]
