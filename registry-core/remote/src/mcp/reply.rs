@@ -56,8 +56,10 @@ pub(super) fn read(answer: ServerResult, bearer: Option<&Bearer>) -> Result<Tool
 fn read_result(result: CallToolResult) -> Result<ToolResult, ToolError> {
     check_size(&result)?;
     let texts = || result.content.iter().filter_map(ContentBlock::as_text).map(|block| block.text.as_str());
-    if result.is_error == Some(true) {
-        let is_pending = result.meta.as_ref().is_some_and(|meta| meta.0.contains_key(APPROVAL_PENDING));
+    let success = result.is_error != Some(true);
+    let is_pending = result.meta.as_ref().is_some_and(|meta| meta.0.contains_key(APPROVAL_PENDING));
+    // What failed and says so in words alone is an error; a picture of the page on which it failed is a result all the same.
+    if !success && (is_pending || result.content.iter().all(|block| block.as_text().is_some())) {
         let text = texts().collect::<Vec<_>>().join("\n");
         let text =
             if text.is_empty() { "the tool says that it failed, and not why".to_owned() } else { text };
@@ -71,7 +73,7 @@ fn read_result(result: CallToolResult) -> Result<ToolResult, ToolError> {
         structured.or_else(|| texts().next().filter(|_| is_value).map(Value::from)).unwrap_or_default();
     let beside =
         result.content.iter().filter(|block| !is_value || block.as_text().is_none()).map(shown_beside);
-    Ok(ToolResult { content: beside.collect(), ..ToolResult::new(value) })
+    Ok(ToolResult { success, content: beside.collect(), ..ToolResult::new(value) })
 }
 
 fn check_size(result: &CallToolResult) -> Result<(), ToolError> {
@@ -201,6 +203,16 @@ mod tests {
         ] {
             assert!(result(huge).unwrap_err().message().contains("4194304"));
         }
+    }
+
+    #[test]
+    fn g12_an_error_keeps_its_picture() {
+        let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+        let failed = result(json!({"content": [text("No such button."), image], "isError": true})).unwrap();
+        assert!(!failed.success);
+        assert_eq!((failed.value.clone(), failed.content.len()), (json!("No such button."), 1));
+        let pending = json!({"content": [text("Ask later."), image], "isError": true, "_meta": {APPROVAL_PENDING: "a1"}});
+        assert_eq!(result(pending).unwrap_err().kind(), ErrorKind::ApprovalPending);
     }
 
     #[test]
