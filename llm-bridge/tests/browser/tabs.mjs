@@ -1,15 +1,17 @@
 // Fifty tabs on one server: chats whose answers stream, and consoles that look on. Each gets what is its own, and when they are closed
 // the server has its descriptors and its memory back.
 //
-//   TOOLRACK_URL, TOOLRACK_PID   the server, whose user is an admin and whose model says the question's number with each word
-//   TABS, ROUNDS, WORDS          how many, default 50 and 3; how many words an answer has
+//   TOOLRACK_URL, TOOLRACK_PID   the server, whose model says the question's number with each word
+//   KEYS                         those of an admin, and of users of which none has too many chats
+//   TABS, ROUNDS, WORDS          how many tabs; how often, default 3; how many words an answer has
 
 import { readFileSync, readdirSync } from 'node:fs';
 
 import { URL_UNDER_TEST, check, chromium, counted } from './support.mjs';
 
 const PID = process.env.TOOLRACK_PID;
-const TABS = Number(process.env.TABS ?? 50);
+const [ADMIN, ...USERS] = process.env.KEYS.split(',');
+const TABS = Number(process.env.TABS);
 const ROUNDS = Number(process.env.ROUNDS ?? 3);
 const WORDS = Number(process.env.WORDS);
 /** Two cores draw fifty pages. */
@@ -31,13 +33,15 @@ const browser = await chromium.launch({
 });
 
 /** A tab of a person of its own: a browser opens six connections to a server. */
-async function tab(address) {
+async function tab(address, key) {
   const context = await browser.newContext({ locale: 'en-GB', serviceWorkers: 'block', viewport: { width: 800, height: 600 } });
   const page = await context.newPage();
   page.setDefaultTimeout(WAIT);
   const faults = [];
   page.on('pageerror', (error) => faults.push(error.message));
   await page.goto(`${URL_UNDER_TEST}${address}`);
+  await page.fill('#key', key);
+  await page.press('#key', 'Enter');
   return { page, context, faults };
 }
 
@@ -50,8 +54,8 @@ async function several(count, make) {
 
 async function round(number) {
   const half = Math.floor(TABS / 2);
-  const chats = await several(half, () => tab(''));
-  const consoles = await several(TABS - half, () => tab('admin#turns'));
+  const chats = await several(half, (at) => tab('', USERS[at % USERS.length]));
+  const consoles = await several(TABS - half, () => tab('admin#turns', ADMIN));
   await Promise.all(consoles.map(({ page }) => page.waitForSelector('#section[data-section="turns"]')));
   const began = Date.now();
   await Promise.all(chats.map(async ({ page }, at) => {
@@ -75,7 +79,7 @@ async function round(number) {
 
 try {
   // What is opened once stays open.
-  const first = await tab('admin');
+  const first = await tab('admin', ADMIN);
   await first.page.waitForSelector('#section h1');
   await first.context.close();
   await pause(1000);

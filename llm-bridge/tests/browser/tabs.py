@@ -6,7 +6,9 @@
 """
 
 import json
+import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +24,9 @@ sys.dont_write_bytecode = True
 import environment
 from quiet import Quiet
 
+TABS = int(os.environ.get("TABS", "50"))
+# How many chats of one user may be answered at once.
+TURNS_OF_A_USER = 8
 WORDS = 60
 PAUSE = 0.25
 
@@ -55,6 +60,19 @@ class Model(ThreadingHTTPServer):
     request_queue_size = 128
 
 
+def add_users(folder):
+    """The keys of as many users as have that many turns at once."""
+    def toolrack(*arguments):
+        command = [environment.TOOLRACK, *arguments, "--data-dir", folder, "--config", Path(folder) / "toolrack.toml"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    keys = []
+    for number in range(math.ceil(TABS / 2 / TURNS_OF_A_USER)):
+        toolrack("user", "add", f"user{number}")
+        keys.append(re.search(r"trk_\S+", toolrack("key", "create", f"user{number}")).group())
+    return keys
+
+
 def pid_of(address):
     """The process that listens on the port of an address."""
     port = f":{int(address.rsplit(':', 1)[1]):04X}"
@@ -78,8 +96,12 @@ def main():
     model = Model(("127.0.0.1", 0), Slow)
     threading.Thread(target=model.serve_forever, daemon=True).start()
     upstream = f"http://127.0.0.1:{model.server_address[1]}/v1"
-    with environment.toolrack(upstream, configuration='[user]\nlevel = "admin"\n') as address:
-        variables = {**os.environ, "TOOLRACK_URL": address, "TOOLRACK_PID": pid_of(address), "CHROMIUM": browser, "WORDS": str(WORDS)}
+    keys = ["sk-admin"]
+    with environment.toolrack(
+            upstream, "--api-key", keys[0], configuration='[user]\nlevel = "admin"\n',
+            prepare=lambda folder: keys.extend(add_users(folder))) as address:
+        variables = {**os.environ, "TOOLRACK_URL": address, "TOOLRACK_PID": pid_of(address), "KEYS": ",".join(keys), "CHROMIUM": browser,
+                     "TABS": str(TABS), "WORDS": str(WORDS)}
         return subprocess.run(["node", folder / "tabs.mjs"], env=variables, stdin=subprocess.DEVNULL).returncode
 
 

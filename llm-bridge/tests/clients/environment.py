@@ -132,11 +132,14 @@ def running_process(command, ready, variables=None):
 
 
 @contextmanager
-def toolrack(upstream, *flags, configuration="", listen="127.0.0.1:0"):
-    """The server in front of `upstream`, with nothing of this machine's configuration; its address."""
+def toolrack(upstream, *flags, configuration="", listen="127.0.0.1:0", prepare=None):
+    """The server in front of `upstream`, with nothing of this machine's configuration; its address. `prepare` gets the folder of its data
+    before it starts."""
     with tempfile.TemporaryDirectory(prefix="toolrack-") as folder:
         settings = Path(folder) / "toolrack.toml"
         settings.write_text(configuration)
+        if prepare:
+            prepare(folder)
         command = [TOOLRACK, "serve", "--upstream", upstream, "--listen", listen,
                    "--data-dir", folder, "--config", settings, *flags]
         with running(command, r"(http://127\.0\.0\.1:\d+)/ ") as address:
