@@ -236,4 +236,14 @@ mod tests {
         assert!(form.read(r#"{"count": 1, "size": "Small", "gift": false}"#).is_some());
         assert_eq!(form.text(), "Which? (count, size, note, gift)");
     }
+
+    #[test]
+    fn b19_a_form_has_so_many_fields_and_no_more() {
+        let form = |fields: usize| {
+            let fields = (0..fields).map(|at| (at.to_string(), json!({"type": "string"})));
+            of_schema(json!({"type": "object", "properties": fields.collect::<Map<_, _>>()}))
+        };
+        assert!(form(16).is_ok());
+        assert_eq!(form(17).unwrap_err(), "a form has 16 fields at most, and this one has 17");
+    }
 }

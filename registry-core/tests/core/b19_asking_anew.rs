@@ -18,7 +18,8 @@ use registry_core::{
         limits::MemoryUsage,
     },
     handler_fn,
-    store::{MemoryStore, StateSpace, StateStore},
+    store::{Expected, MemoryStore, StateLimits, StateSpace, StateStore},
+    testing::TestClock,
 };
 use serde_json::{Value, json};
 
@@ -89,10 +90,13 @@ impl Shared {
     }
 
     async fn kept(&self) -> usize {
-        let (tenant, user) = ("default".to_owned(), Some("ada".to_owned()));
-        let space = StateSpace { tenant, user, name: "questions".to_owned() };
-        self.state.state_keys(&space).await.unwrap().len()
+        self.state.state_keys(&kept_of_ada()).await.unwrap().len()
     }
+}
+
+/// Where the calls of `ada` are kept.
+fn kept_of_ada() -> StateSpace {
+    StateSpace { tenant: "default".to_owned(), user: Some("ada".to_owned()), name: "questions".to_owned() }
 }
 
 fn ada(registry: &Registry, level: Permission) -> ToolContext {
@@ -100,9 +104,13 @@ fn ada(registry: &Registry, level: Permission) -> ToolContext {
 }
 
 async fn call(registry: &Registry) -> ToolOutcome {
+    call_with(registry, json!(40)).await
+}
+
+async fn call_with(registry: &Registry, n: Value) -> ToolOutcome {
     let context = ada(registry, Permission::User).with_questions();
     let context = context.with_question_wait(Duration::from_secs(600));
-    registry.execute(&context, ToolCall::new("pay", json!({"n": 40}))).await
+    registry.execute(&context, ToolCall::new("pay", json!({"n": n}))).await
 }
 
 async fn question(registry: &Registry, message: &str) -> Approval {
@@ -127,8 +135,12 @@ async fn killed(registry: Registry) -> Approval {
 
 /// The same, with what is done before the first question.
 async fn killed_after(registry: Registry, before: impl AsyncFnOnce(&Registry)) -> Approval {
+    killed_in(registry, json!(40), before).await
+}
+
+async fn killed_in(registry: Registry, n: Value, before: impl AsyncFnOnce(&Registry)) -> Approval {
     let calling = registry.clone();
-    let mut calling = Box::pin(async move { call(&calling).await });
+    let mut calling = Box::pin(async move { call_with(&calling, n).await });
     let asked = {
         let asking = pin!(async {
             before(&registry).await;
@@ -340,4 +352,74 @@ async fn b19_a_tool_without_the_attribute_is_not_kept() {
     let server = shared.server();
     let answered = answer(&server, &asked, "Bea").await;
     assert!(resume(&server, &answered).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_of_a_user_so_many_waiting_calls_are_kept_and_one_more_waits_all_the_same() {
+    let shared = Shared::default();
+    let first = killed(shared.server()).await;
+    let space = kept_of_ada();
+    let key = shared.state.state_keys(&space).await.unwrap().remove(0);
+    let kept = shared.state.state(&space, &key).await.unwrap();
+    for number in 1..64 {
+        let (key, limits) = (format!("{key}{number}"), StateLimits { max_keys: 64, ..StateLimits::DEFAULT });
+        shared.state.put_state(&space, &key, kept.as_deref(), Expected::Anything, &limits).await.unwrap();
+    }
+    let server = shared.server_with(ToolPolicy { daily_limit: 0, ..POLICY }, "1.0.0");
+    let (outcome, ()) = tokio::join!(call_with(&server, json!(7)), async {
+        answer(&server, &question(&server, "Which account?").await, "Savings").await;
+        assert_eq!(shared.kept().await, 64);
+        let last = loop {
+            let mut pending = server.pending_questions().await.unwrap();
+            pending.retain(|asked| asked.id != first.id);
+            if let Some(last) = pending.pop() {
+                break last;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        };
+        answer(&server, &last, "Bea").await;
+    });
+    assert_eq!(outcome.for_model(), "7 from Savings of Bea");
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_of_a_call_that_waits_so_much_is_kept_and_its_result_for_an_hour() {
+    // Its arguments are too long to be kept.
+    let shared = Shared::default();
+    killed_in(shared.server(), json!("x".repeat(600 << 10)), async |_| {}).await;
+    assert_eq!(shared.kept().await, 0);
+    // They are not, and with the result they are.
+    let shared = Shared::default();
+    let asked = killed_in(shared.server(), json!("x".repeat(300 << 10)), async |_| {}).await;
+    let server = shared.server();
+    let answered = answer(&server, &asked, "Bea").await;
+    assert!(resume(&server, &answered).await.unwrap().is_success());
+    let done = server.call_of_question(&answered).await.unwrap().unwrap();
+    let error = done.result.unwrap()["error"].to_string();
+    assert!(error.contains("pay was done") && error.contains("more than is kept"), "{error}");
+
+    let shared = Shared::default();
+    let asked = killed(shared.server()).await;
+    let server = shared.server();
+    let answered = answer(&server, &asked, "Bea").await;
+    resume(&server, &answered).await.unwrap();
+    let now = server.clock().now();
+    for (seconds, is_there) in [(3500, true), (3601, false)] {
+        let clock = TestClock::at(now);
+        clock.advance(Duration::from_secs(seconds));
+        let builder = Registry::builder().without_compiled().clock(Arc::new(clock));
+        let later = builder.approvals(shared.approvals.clone()).state(shared.state.clone()).build().unwrap();
+        assert_eq!(later.call_of_question(&answered).await.unwrap().is_some(), is_there, "{seconds}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_an_answer_that_is_too_long_is_refused_and_the_question_stays() {
+    let shared = Shared::default();
+    let asked = killed(shared.server()).await;
+    let server = shared.server();
+    let long = json!({"answer": "x".repeat(64 << 10)});
+    let error = server.answer_question(&asked.id, "ada", long).await.unwrap_err();
+    assert!(error.to_string().contains("65536 at most"), "{error}");
+    answer(&server, &asked, "Bea").await;
 }

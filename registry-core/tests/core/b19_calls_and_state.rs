@@ -197,3 +197,19 @@ async fn b19_a_tool_calls_another_with_its_callers_rights_and_leaves_a_linked_re
     let error = ToolContext::default().call("leaf", json!({})).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
+
+#[tokio::test]
+async fn b19_calls_are_nested_so_deep_and_no_deeper() {
+    let registry = Registry::builder().without_compiled().build().unwrap();
+    let deeper = handler_fn(async |context: ToolContext, _| match context.call("act", json!({})).await {
+        Ok(result) => Ok(ToolResult::new(result.value.as_u64().unwrap() + 1)),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Refused);
+            Ok(ToolResult::new(0))
+        }
+    });
+    registry
+        .register(ToolSpec::new("act", json!({"type": "object"})), ToolPolicy::new(), Some(deeper))
+        .unwrap();
+    assert_eq!(call_as(&registry, "ada").await.unwrap(), json!(8));
+}
