@@ -167,3 +167,43 @@ pub(crate) async fn asking<T>(within: Option<Trace>, asked: impl Future<Output =
 pub(crate) fn headers() -> impl Iterator<Item = (&'static str, String)> {
     ASKING.try_with(Trace::headers).into_iter().flatten()
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use registry_core::trace::SpanKind;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn b21_spans_that_wait_are_bounded_and_so_are_their_texts() {
+        let settings = TraceSettings {
+            endpoint: "http://127.0.0.1:9/v1/traces".to_owned(),
+            headers: Vec::new(),
+            timeout: Duration::from_secs(1),
+            service: "s".to_owned(),
+            content: true,
+            sample: 1.0,
+        };
+        let traces = Traces::start(settings).unwrap();
+        let span = |name: String, text: String| SpanData {
+            name: name.into(),
+            kind: SpanKind::Client,
+            place: TraceParent { trace_id: 7, span_id: 1, is_sampled: true },
+            parent: None,
+            began: Timestamp::UNIX_EPOCH,
+            ended: Timestamp::UNIX_EPOCH,
+            attributes: vec![("gen_ai.input.messages", text.clone().into())],
+            error: Some(text),
+        };
+        // The exporter does not run in between.
+        traces.shared.ended(span("ü".repeat(300), "ü".repeat(20 << 10)));
+        for _ in 1..5000 {
+            traces.shared.ended(span("chat m".to_owned(), String::new()));
+        }
+        assert_eq!(traces.shared.dropped.load(Ordering::Relaxed), 5000 - 4096);
+        let cut = traces.recent(&format!("{:032x}", 7)).remove(0);
+        let texts = [cut.attributes[0].1.as_str().unwrap().len(), cut.error.unwrap().len()];
+        assert_eq!((cut.name.len(), texts), (256, [16 << 10; 2]));
+    }
+}

@@ -482,6 +482,7 @@ async fn b17_bad_requests_say_what_to_send_and_leave_nothing_behind() {
         json!({"settings": {"temperature": -1}}),
         json!({"settings": {"top_p": 2}}),
         json!({"settings": {"system": "x".repeat(70_000)}}),
+        json!({"settings": {"tools": (0..1001).map(|tool| format!("t{tool}")).collect::<Vec<_>>()}}),
         json!({"settings": {"unknown": 1}}),
         json!({"title": " "}),
         json!({"title": "x".repeat(300)}),
@@ -490,13 +491,16 @@ async fn b17_bad_requests_say_what_to_send_and_leave_nothing_behind() {
         assert_eq!(refused(&rack, Method::POST, "/api/chats", Some(body)).await, invalid);
     }
     assert_eq!(refused(&rack, Method::POST, &chat, Some(json!({"leaf": "msg_0"}))).await, missing);
-    for query in ["?limit=0", "?limit=101", "?after=x", "?search=a+b+c+d+e+f+g+h+i", "?unknown=1"] {
+    let long = format!("?search={}", "x".repeat(1001));
+    for query in ["?limit=0", "?limit=101", "?after=x", "?search=a+b+c+d+e+f+g+h+i", &long, "?unknown=1"] {
         assert_eq!(
             refused(&rack, Method::GET, &format!("/api/chats{query}"), None).await,
             invalid,
             "{query}"
         );
     }
+    let huge = json!({"content": "x".repeat(24 << 20)});
+    assert_eq!(refused(&rack, Method::POST, &path, Some(huge)).await.0, 413);
     let whole = get(&rack, &chat).await;
     assert_eq!((whole["messages"].as_array().unwrap().len(), &whole["turn"]), (2, &Value::Null));
 }

@@ -51,6 +51,10 @@ async fn u29_only_admins_come_to_what_the_console_shows() {
         assert_eq!(status, StatusCode::FORBIDDEN, "{method} {path}: {answer}");
         assert_eq!(answer["error"]["type"], "permission_denied", "{method} {path}");
     }
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let long = json!({"model": "m".repeat(257)});
+    let (status, answer) = send(&rack, Method::POST, "/api/doctor", &root, long).await;
+    assert_eq!((status, &answer["error"]["param"]), (StatusCode::BAD_REQUEST, &json!("model")));
     let (status, account) = send(&rack, Method::GET, "/api/account", &ada, Value::Null).await;
     assert_eq!(status, StatusCode::OK);
     let expected =

@@ -389,3 +389,41 @@ async fn b21_keys_change_and_a_provider_that_is_gone_is_no_open_door() {
     assert_eq!(echo(&rack, &token(&new, "2")).await.status(), StatusCode::OK);
     assert_eq!(provider.asked.load(Ordering::SeqCst), 2);
 }
+
+#[tokio::test]
+async fn b21_a_provider_may_say_so_much_and_no_more() {
+    let provider = Provider::start().await;
+    let key = Key::p256();
+    let token = key.token(&header_of(&key, "1"), &provider.claims("ada", &[]));
+    let other = |at: usize| json!({"kty": "oct", "kid": at.to_string()});
+    // Of 64 keys the last is known, and of 65 it is not.
+    for (others, status) in [(63, StatusCode::OK), (64, StatusCode::UNAUTHORIZED)] {
+        provider.publish((0..others).map(other).chain([key.public("1")]));
+        let rack = provider.rack(|_| {}).await;
+        assert_eq!(echo(&rack, &token).await.status(), status, "{others}");
+    }
+    provider.publish([key.public("1"), json!({"kty": "oct", "k": "x".repeat(256 << 10)})]);
+    let rack = provider.rack(|_| {}).await;
+    assert_eq!(echo(&rack, &token).await.status(), StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test]
+async fn b21_a_tenant_gets_so_many_users_by_sign_in_and_no_more() {
+    let provider = Provider::start().await;
+    let key = Key::p256();
+    provider.publish([key.public("1")]);
+    let rack = provider.rack(|_| {}).await;
+    let user = |id: &str| User {
+        id: id.to_owned(),
+        level: Permission::User,
+        personas: Vec::new(),
+        created_at: Timestamp::UNIX_EPOCH,
+    };
+    for number in 0..100_000 {
+        rack.store.put_user("default", user(&number.to_string())).await.unwrap();
+    }
+    let token = |id: &str| key.token(&header_of(&key, "1"), &provider.claims(id, &[]));
+    let (status, kind, _) = refusal(echo(&rack, &token("ada")).await).await;
+    assert_eq!((status, kind.as_str()), (StatusCode::FORBIDDEN, "sign_in_not_allowed"));
+    assert_eq!(echo(&rack, &token("7")).await.status(), StatusCode::OK, "who is there already stays");
+}

@@ -276,3 +276,27 @@ async fn n6_errors_name_the_routes_that_there_are() {
         assert_eq!((status, message.as_str()), (StatusCode::METHOD_NOT_ALLOWED, says));
     }
 }
+
+#[tokio::test]
+async fn n10_a_user_has_so_many_mcp_sessions_and_others_have_theirs() {
+    let rack = Rack::start(Access::default()).await;
+    let (ada, bob) = (
+        rack.user("default", "ada", Permission::User).await,
+        rack.user("default", "bob", Permission::User).await,
+    );
+    let open = async |key: &str| initialize(&rack, "/mcp").bearer_auth(key).send().await.unwrap();
+    let mut last = open(&ada).await;
+    for _ in 1..500 {
+        last = open(&ada).await;
+        assert_eq!(last.status(), StatusCode::OK);
+    }
+    let refused = open(&ada).await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    let body: Value = refused.json().await.unwrap();
+    assert_eq!(body["error"]["type"], "too_many_sessions");
+    assert_eq!(open(&bob).await.status(), StatusCode::OK);
+    let id = last.headers().get("mcp-session-id").unwrap();
+    let close = ask(&rack, Method::DELETE, "/mcp").bearer_auth(&ada).header("mcp-session-id", id);
+    assert!(close.send().await.unwrap().status().is_success());
+    assert_eq!(open(&ada).await.status(), StatusCode::OK, "one of them is closed");
+}

@@ -435,4 +435,17 @@ mod tests {
         let kept = Kept::of(&stored).unwrap();
         assert_eq!((kept.said, kept.found), (vec![said], vec!["a.b".to_owned()]));
     }
+
+    #[test]
+    fn b17_of_an_answer_the_model_gets_so_much_again_and_beyond_it_what_is_shown() {
+        let begun = || Shown::begun("m".to_owned(), None, By::Assistant, Timestamp::UNIX_EPOCH);
+        let kept = |bytes: usize| {
+            let said = vec![Message::text(Role::Assistant, "x".repeat(bytes))];
+            Kept { shown: begun(), said, found: Vec::new() }.stored().unwrap()
+        };
+        assert!(kept(15 << 20).context.len() > 15 << 20);
+        let stored = kept(16 << 20);
+        assert!(stored.context.len() < 1000, "{}", stored.context.len());
+        assert!(Kept::of(&stored).unwrap().said.is_empty());
+    }
 }

@@ -265,3 +265,30 @@ fn bounded(value: &Value) -> Value {
     let left_out = text.len() - beginning.len();
     format!("{beginning}\n… {left_out} more bytes are not kept").into()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::message::By, *};
+
+    #[test]
+    fn b17_what_the_page_gets_of_a_call_is_bounded() {
+        let (fits, long) = ("x".repeat(256 << 10), "ü".repeat(200 << 10));
+        assert_eq!(bounded(&json!(fits)), json!(fits));
+        let cut = bounded(&json!({"a": [long]}));
+        let cut = cut.as_str().unwrap();
+        assert!(cut.len() < (256 << 10) + 64 && cut.ends_with(" more bytes are not kept"), "{}", cut.len());
+    }
+
+    #[test]
+    fn b17_an_answer_has_so_many_parts_and_no_more() {
+        let begun = Shown::begun("m".to_owned(), None, By::Assistant, Timestamp::UNIX_EPOCH);
+        let mut record = Record::new(begun);
+        for at in 0..4000 {
+            assert!(!record.is_full(), "{at}");
+            record.take(&TurnEvent::Notice("n".to_owned()), Timestamp::UNIX_EPOCH);
+        }
+        assert!(record.is_full());
+    }
+}

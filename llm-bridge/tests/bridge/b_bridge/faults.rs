@@ -195,6 +195,16 @@ async fn b2_a_huge_event_is_read_and_an_endless_line_is_refused() {
 }
 
 #[tokio::test]
+async fn b2_an_answer_without_end_is_cut_off_at_64_mib() {
+    // Nothing in it is shown, or kept.
+    let filling = event(&delta(&json!({"filling": "x".repeat(1 << 20)})));
+    let acts = [text_event("Well. ")].into_iter().chain(std::iter::repeat_n(filling, 70)).chain([Act::Stall]);
+    let reported = told_of(true, Reply::stream(acts)).await;
+    assert!(reported.failure().contains("64 MiB"), "{reported:?}");
+    assert_eq!(reported.content, "Well. ");
+}
+
+#[tokio::test]
 async fn b2_native_calls_with_faults_are_neither_lost_nor_mixed() {
     let call = |fields: Value| json!({"tool_calls": [fields]});
     let add = |a: i64| json!({"name": "add", "arguments": format!("{{\"a\":{a},\"b\":0}}")});

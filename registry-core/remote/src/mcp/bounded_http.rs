@@ -249,3 +249,29 @@ impl StreamableHttpClient for BoundedHttp {
         opened.await.map(bounded)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(body: String) -> Response {
+        axum::http::Response::new(body).into()
+    }
+
+    #[tokio::test]
+    async fn b19_a_message_over_http_has_so_many_bytes_and_no_more() {
+        for (bytes, is_read) in [(MAX_MESSAGE - 100, true), (MAX_MESSAGE, false)] {
+            let event = format!("data: {}\n\n", "x".repeat(bytes));
+            // Each event has the whole of them.
+            let mut events = events_of(response(event.repeat(2)), MAX_MESSAGE);
+            for _ in 0..=usize::from(is_read) {
+                let event = events.next().await.unwrap();
+                assert_eq!(event.is_ok_and(|event| event.data.unwrap().len() == bytes), is_read, "{bytes}");
+            }
+        }
+        for (bytes, is_read) in [(MAX_REFUSAL, true), (MAX_REFUSAL + 1, false)] {
+            let body = body_of(response("x".repeat(bytes)), MAX_REFUSAL).await;
+            assert_eq!(body.is_ok_and(|body| body.len() == bytes), is_read, "{bytes}");
+        }
+    }
+}
