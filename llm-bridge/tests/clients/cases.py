@@ -30,6 +30,7 @@ NUMBER = {
 OWN = {"tools": [ORDER_TOOL], "results": RESULTS}
 OLD = {"extra": {"functions": [{"name": "old", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]}}
 ECHO = say("", repeats=True)
+A_TOOL = [call(CALCULATE), ECHO]
 # Answers of text in which a client finds calls by itself.
 PROTOCOL = '<tool_call>{"name": "order_state", "arguments": {"order": 4711}}</tool_call>'
 
@@ -85,7 +86,7 @@ CASES = [
                   user("Who am I?")],
         seen=[{"max_tokens": 50}],
     ),
-    Case("one server tool", [call(CALCULATE), ECHO], text="483", calls=[], seen=[{}, {}], usage=(22, 14)),
+    Case("one server tool", A_TOOL, text="483", calls=[], seen=[{}, {}], usage=(22, 14)),
     Case(
         "one server tool, written as text",
         [say('<tool_call>\n{"name": "calculate", "argu', 'ments": {"expression": "(17 + 4) * 23"}}\n</tool_call>'), ECHO],

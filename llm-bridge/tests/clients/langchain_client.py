@@ -95,8 +95,8 @@ if __name__ == "__main__":
         "responses": driver(responses, "stop"),
         # It has no way to choose no tool.
         "anthropic": driver(anthropic, "none"),
-        # Of stop sequences it knows only with each request.
-        "google": driver(google, "pieces", "stop"),
+        # Of stop sequences it knows only with each request; "any tool" it writes as the names of its own, which leaves the server's out.
+        "google": driver(google, "pieces", "stop", "choice"),
         # It streams in any case.
         "ollama": driver(ollama, "pieces", "whole", "choice", "none", "named"),
     })

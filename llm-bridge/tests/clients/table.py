@@ -8,7 +8,7 @@ import time
 import uuid
 from contextlib import contextmanager
 
-from cases import CASES, LIVE
+from cases import A_TOOL, CASES, LIVE, user
 from checks import expect
 
 KEY = "key-of-the-test"
@@ -18,6 +18,7 @@ PATIENCE = 60
 EARLY = 0.5
 # How soon an answer that was given up is given up towards the model.
 GIVEN_UP = 5
+TURNS = 10
 
 
 class Driver:
@@ -134,8 +135,28 @@ def run(command, check, cases, prepare, judge, wanted):
     return left_out
 
 
+def goes_on(command, address, model):
+    """Ten turns with a tool each, of which the client sends the texts alone: the model gets what it has had to the byte, and more."""
+    with driver(command) as one:
+        said, asked = [], []
+        for turn in range(TURNS):
+            model.play(A_TOOL)
+            said = said + [user(f"Question {turn}.")] if said else conversation([user("Question 0.")])
+            wanted = {"url": address, "model": "scripted", "key": KEY, "messages": said, "stream": turn % 2 == 1}
+            outcome = one.ask(wanted)
+            expect("error" not in outcome, f"failed: {outcome.get('error')}")
+            said = said + [{"role": "assistant", "text": outcome["text"]}]
+            asked += [request["messages"] for request in model.asked]
+    expect(len(asked) == 2 * TURNS, f"the model was asked {len(asked)} times")
+    for before, after in zip(asked, asked[1:]):
+        before, after = json.dumps(before), json.dumps(after)
+        expect(after.startswith(before[:-1]), f"{after}\ndoes not go on from\n{before}")
+
+
 def run_scripted(command, address, model, check, only=()):
     """In front of the scripted model."""
+    if not only or any(word in "ten turns" for word in only):
+        check("ten turns, each of which goes on from the one before")(lambda: goes_on(command, address, model))
 
     def judge(case, outcome):
         judged(case, outcome, list(model.asked), model)
