@@ -58,6 +58,8 @@ pub struct Conversation {
     /// Whether a turn begins anew where an earlier one at its place broke off: whoever keeps the conversation has what that one did, and goes
     /// on with it when the user says so.
     pub begins_anew: bool,
+    /// Whether the last answer is the beginning of this turn's, which goes on with calls that were interrupted.
+    pub goes_on: bool,
 }
 
 /// An answer of a conversation that the server keeps, with all that the turn has added.

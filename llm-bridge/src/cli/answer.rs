@@ -1,15 +1,19 @@
 //! Answers a tool's question in the terminal.
 
-use std::{io::IsTerminal, time::Duration};
+use std::{ops::ControlFlow, time::Duration};
 
 use registry_core::{PendingQuestion, QuestionError, Registry, guard::approval::AnswerError};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
-use super::{approve::Input, out::tell, terminal::one_line};
+use super::{
+    approve::{self, Input},
+    out::tell,
+    terminal::one_line,
+};
 
-/// Asks, and answers for the user: choices by number or text, a form field by field. An empty line where something has to be said
-/// declines. Without a terminal the question is declined.
+/// Asks, and answers for the user with the next lines of the input, typed or not: choices by number or text, a form field by field. An empty
+/// line where something has to be said declines, and so does the end of the input.
 ///
 /// # Errors
 /// When the store fails.
@@ -26,16 +30,19 @@ pub(super) async fn ask(
             registry.decline_question(&asked.id, user, reason.map(str::to_owned)).await.map_err(Into::into),
         )
     };
-    if !std::io::stdin().is_terminal() {
-        tell("standard input is no terminal, so the question is declined");
-        return decline(Some("nobody is at the terminal")).await;
-    }
     loop {
         let Ok(answer) = timeout_at(end, read(asked, input)).await else {
             tell("No answer in time.");
             return Ok(());
         };
-        let Some(answer) = answer else { return decline(None).await };
+        let answer = match answer {
+            ControlFlow::Continue(answer) => answer,
+            ControlFlow::Break(Declined::EmptyLine) => return decline(None).await,
+            ControlFlow::Break(Declined::EndOfInput) => {
+                tell("The input has ended, so the question is declined.");
+                return decline(Some("nobody is at the terminal")).await;
+            }
+        };
         match registry.answer_question(&asked.id, user, answer).await {
             Err(QuestionError::Invalid(fault)) => tell(one_line(&fault)),
             answered => return closed(answered),
@@ -51,8 +58,14 @@ fn closed<T>(answered: Result<T, QuestionError>) -> Result<(), String> {
     }
 }
 
-/// What the user types; `None` where that is nothing.
-async fn read(asked: &PendingQuestion, input: &mut Input) -> Option<Value> {
+/// How the user does not answer.
+enum Declined {
+    EmptyLine,
+    EndOfInput,
+}
+
+/// What the user types.
+async fn read(asked: &PendingQuestion, input: &mut Input) -> ControlFlow<Declined, Value> {
     let choices = asked.question.choices();
     for (number, choice) in (1..).zip(&choices) {
         tell(one_line(&format!("  {number}. {choice}")));
@@ -63,12 +76,15 @@ async fn read(asked: &PendingQuestion, input: &mut Input) -> Option<Value> {
         if fields.len() > 1 {
             tell(one_line(&prompt(name, field, *required)));
         }
-        let line = input.next_line().await.ok().flatten()?;
+        let is_secret = field.get("writeOnly") == Some(&Value::Bool(true));
+        let Some(line) = approve::line(input, is_secret).await.ok().flatten() else {
+            return ControlFlow::Break(Declined::EndOfInput);
+        };
         let line = line.trim();
         let default = field.get("default").filter(|default| !default.is_null());
         match (line.is_empty(), default) {
             (true, Some(default)) => drop(answer.insert((*name).to_owned(), default.clone())),
-            (true, None) if *required => return None,
+            (true, None) if *required => return ControlFlow::Break(Declined::EmptyLine),
             (true, None) => {}
             (false, _) => {
                 let chosen = line
@@ -79,7 +95,7 @@ async fn read(asked: &PendingQuestion, input: &mut Input) -> Option<Value> {
             }
         }
     }
-    Some(answer.into())
+    ControlFlow::Continue(answer.into())
 }
 
 /// The name of a field, what it is for, and what it may be.

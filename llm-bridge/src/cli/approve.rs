@@ -19,6 +19,15 @@ pub(super) fn input() -> Input {
     BufReader::new(tokio::io::stdin()).lines()
 }
 
+/// The next line; `None` at the end. A secret that is typed is not shown.
+pub(super) async fn line(input: &mut Input, is_secret: bool) -> std::io::Result<Option<String>> {
+    if !is_secret || !std::io::stdin().is_terminal() {
+        return input.next_line().await;
+    }
+    let typed = tokio::task::spawn_blocking(rpassword::read_password).await;
+    typed.map_err(std::io::Error::other).flatten().map(Some)
+}
+
 /// Answers an approval: approves with `yes`, asks in a terminal, and denies without one. `how` is the hint for that case.
 ///
 /// # Errors

@@ -30,6 +30,8 @@ pub(super) struct FoundCall {
     pub(super) is_quoted: bool,
     /// The text behind the tag, for a tag line.
     pub(super) raw_argument: Option<String>,
+    /// Whether a turn before this one has made it, and was interrupted.
+    pub(super) is_interrupted: bool,
     /// What only the model server's API knows of it.
     pub(super) passing: Passing,
 }

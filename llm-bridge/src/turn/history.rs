@@ -32,15 +32,19 @@ pub(super) fn messages_of(answer: &Reader, results: Vec<Option<Answered>>) -> Ve
         passing: call.passing.clone(),
     };
     parts.extend(answer.calls.iter().map(call));
-    let results = answer.calls.iter().zip(results).filter_map(|(call, result)| {
-        let Answered { text, pictures, is_error } = result?;
-        let text = (!text.is_empty()).then_some(Content::Text(text));
-        let contents = text.into_iter().chain(pictures.into_iter().map(Content::Media));
-        let parts = contents.map(Part::from).collect();
-        let name = Some(call.wire_name.clone());
-        Some(Message::result(ToolResult { call_id: call.id.clone(), name, parts, is_error }))
-    });
+    let results =
+        answer.calls.iter().zip(results).filter_map(|(call, result)| Some(result_of(call, result?)));
     std::iter::once(Message::new(Role::Assistant, parts)).chain(results).collect()
+}
+
+/// The result of a call.
+pub(super) fn result_of(call: &FoundCall, answered: Answered) -> Message {
+    let Answered { text, pictures, is_error } = answered;
+    let text = (!text.is_empty()).then_some(Content::Text(text));
+    let contents = text.into_iter().chain(pictures.into_iter().map(Content::Media));
+    let parts = contents.map(Part::from).collect();
+    let name = Some(call.wire_name.clone());
+    Message::result(ToolResult { call_id: call.id.clone(), name, parts, is_error })
 }
 
 /// What a call gave back to the model.

@@ -15,7 +15,9 @@ use super::{
 use crate::upstream::UpstreamError;
 
 /// The result of a call that was interrupted.
-pub(super) const INTERRUPTED: &str = "Error: the call was interrupted, so whether it took effect is not known. Find that out before you make it again.";
+pub(crate) const INTERRUPTED: &str = "Error: the call was interrupted, so whether it took effect is not known. Find that out before you make it again.";
+/// The same of a tool that only reads.
+const READING_INTERRUPTED: &str = "Error: the call was interrupted. Make it again if its result is needed.";
 
 impl Run {
     /// Before calls with effects run: takes note of them, and keeps that they are made. Somebody who is killed in the middle cannot say what
@@ -41,16 +43,21 @@ impl Run {
         End::Upstream(UpstreamError::AnsweredElsewhere)
     }
 
-    /// The server's calls of an answer as the model is told of them if they are interrupted; `None` where none has an effect.
+    /// The server's calls of an answer as the model is told of them if they are interrupted; `None` where none has an effect or can go on.
     pub(super) fn as_interrupted(&self, reader: &Reader) -> Option<Vec<Message>> {
         let is_server = |call: &FoundCall| matches!(call.target, Target::Server(_));
-        let has_effect =
-            |call: &FoundCall| matches!(&call.target, Target::Server(name) if self.offer.has_effect(name));
-        if !reader.calls.iter().any(has_effect) {
+        let matters = |call: &FoundCall| {
+            call.server_tool()
+                .is_some_and(|name| self.offer.has_effect(name) || self.offer.is_resumable(name))
+        };
+        if !reader.calls.iter().any(matters) {
             return None;
         }
-        let interrupted = || Answered { text: INTERRUPTED.to_owned(), pictures: Vec::new(), is_error: true };
-        let results = reader.calls.iter().map(|call| is_server(call).then(interrupted)).collect();
+        let interrupted = |call: &FoundCall| {
+            let text = if matters(call) { INTERRUPTED } else { READING_INTERRUPTED };
+            Answered { text: text.to_owned(), pictures: Vec::new(), is_error: true }
+        };
+        let results = reader.calls.iter().map(|call| is_server(call).then(|| interrupted(call))).collect();
         let mut messages = history::messages_of(reader, results);
         let clients = reader.calls.iter().filter(|call| !is_server(call)).map(|call| call.id.as_str());
         let clients: Vec<&str> = clients.collect();

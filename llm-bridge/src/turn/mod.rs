@@ -3,6 +3,7 @@
 mod announce;
 mod ask;
 mod call;
+mod calls;
 mod clock;
 mod constrain;
 mod context;
@@ -53,6 +54,7 @@ use toolrack_apis::{BadRequest, Request};
 use toolrack_dialects::ParseOptions;
 
 pub use handle::{Turn, TurnAnswer};
+pub(crate) use interrupted::INTERRUPTED;
 pub use kept::ResultFile;
 pub use limits::Limits;
 pub(crate) use live::{LiveTurn, LiveTurns};

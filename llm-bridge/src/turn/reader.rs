@@ -155,6 +155,7 @@ impl Reader {
                 source: None,
                 is_quoted: false,
                 raw_argument: None,
+                is_interrupted: false,
                 passing: call.passing,
             };
             events.extend(found.started().map(TurnEvent::Tool));
@@ -371,6 +372,7 @@ fn found(call: Call, id: Option<String>, offer: &Offer) -> FoundCall {
         origin: Origin::Text(call.dialect.into()),
         source: Some(call.source),
         is_quoted: false,
+        is_interrupted: false,
         raw_argument,
         passing: Passing::none(),
     }

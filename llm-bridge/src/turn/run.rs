@@ -14,14 +14,15 @@ use registry_core::{
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_apis::{
-    BadRequest, Call, ClientCall, EarlierAnswer, Failure, FailureKind, FinishReason, Message, Provider,
-    Request, ResponseFormat, Role, TurnEvent, Usage,
+    BadRequest, Call, EarlierAnswer, Failure, FailureKind, FinishReason, Message, Provider, Request,
+    ResponseFormat, Role, TurnEvent, Usage,
 };
 
 use super::{
     Backend, LAST_WORDS,
     announce::Unsettled,
     call::{FoundCall, new_call_id},
+    calls::{Called, Interrupted},
     clock::ToolClock,
     context::TurnContext,
     flow,
@@ -313,9 +314,14 @@ impl Run {
         if let Err(error) = Box::pin(self.choose_model()).await {
             return End::Upstream(error);
         }
-        Box::pin(self.assemble()).await;
+        let interrupted = Box::pin(self.assemble()).await;
         if self.place.is_elsewhere() {
             return self.is_made_elsewhere();
+        }
+        if let Some(interrupted) = interrupted
+            && let Some(end) = Box::pin(self.go_on(interrupted)).await
+        {
+            return end;
         }
         loop {
             let round = match self.meter.begin_round() {
@@ -360,57 +366,31 @@ impl Run {
                 }
             }
             self.under_way = self.as_interrupted(&reader);
-            if let Err(end) = Box::pin(self.keep_before_effects()).await {
+            if let Some(end) = Box::pin(self.make_calls(Called::Read(Box::new(reader)))).await {
                 return end;
             }
-            let mut results = match Box::pin(self.run_calls(&reader.calls)).await {
-                Ok(results) => results,
-                Err(end) => {
-                    if matches!(end, End::Limit(_)) {
-                        let unfinished = self.under_way.take().unwrap_or_else(|| {
-                            reader.calls.clear();
-                            history::messages_of(&reader, Vec::new())
-                        });
-                        self.add(unfinished);
-                    }
-                    return end;
-                }
-            };
-            self.under_way = None;
-            let read = std::mem::take(&mut results.read);
-            self.has_read(&read);
-            let answered = self.answered_by_tools(&reader.calls, &mut results);
-            let before = self.request.messages.len();
-            let reached = results.reached;
-            self.add(history::messages_of(&reader, results.answers));
-            Box::pin(self.fit_pictures(before)).await;
-            if let Some(reached) = reached {
-                return End::Limit(reached);
-            }
-            if let Some(end) = self.hand_over(reader.calls).await {
-                return end;
-            }
-            if let Some(text) = answered {
-                self.request.messages.push(Message::text(Role::Assistant, text));
-                Box::pin(self.keep(None)).await;
-                return End::Answered { reason: FinishReason::Stop };
-            }
-            Box::pin(self.keep_rounds(Vec::new())).await;
         }
     }
 
-    async fn assemble(&mut self) {
+    /// Puts the conversation together; gives the calls that the turn goes on with.
+    async fn assemble(&mut self) -> Option<Interrupted> {
         let model = self.route.full_name();
         let may_resume = self.offer.has_server_tools() && !self.request.conversation.begins_anew;
         let resuming = may_resume.then(|| self.offer.context.cancellation().clone());
         self.place = assemble(&self.backend, &mut self.request, &self.offer, &model, resuming).await;
         (self.sent, self.shown) = (self.request.messages.len(), self.place.shown());
+        if self.request.conversation.goes_on {
+            let said = self.request.messages.iter().rev().take_while(|message| message.role != Role::User);
+            self.place.resumed.messages = said.count();
+        }
+        let interrupted = self.take_interrupted();
         self.count_resumed();
         self.recall_read();
+        interrupted
     }
 
     /// Keeps what the client has not seen of the turn, which has ended with an answer or with calls of the client's tools.
-    async fn keep(&mut self, calls: Option<&[&Call]>) {
+    pub(super) async fn keep(&mut self, calls: Option<&[&Call]>) {
         self.restore_results();
         self.rounds_are_kept().await;
         self.place.has_answer(&calls.map_or(Ending::Answer(&self.shown), Ending::Calls));
@@ -507,21 +487,5 @@ impl Run {
             place.send(event.into());
         }
         Ok(())
-    }
-
-    /// Ends the turn where the client has to run something.
-    async fn hand_over(&mut self, calls: Vec<FoundCall>) -> Option<End> {
-        let is_client = |call: &FoundCall| call.target == Target::Client;
-        let client: Vec<ClientCall> =
-            calls.into_iter().filter(is_client).map(FoundCall::into_client_call).collect();
-        if client.is_empty() {
-            return None;
-        }
-        let calls: Vec<&Call> = client.iter().map(|call| &call.call).collect();
-        Box::pin(self.keep(Some(&calls))).await;
-        Some(match self.send_all(&mut vec![TurnEvent::Calls(client)]).await {
-            Ok(()) => End::Answered { reason: FinishReason::ToolCalls },
-            Err(end) => end,
-        })
     }
 }

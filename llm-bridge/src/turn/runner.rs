@@ -151,6 +151,9 @@ pub(super) async fn begin(
                     .with_origin(call.origin.clone())
                     .with_retries(1);
                 tool_call.raw_argument.clone_from(&call.raw_argument);
+                if call.is_interrupted {
+                    tool_call = tool_call.after_interruption();
+                }
                 let context = context.clone().with_flow(Arc::clone(flow));
                 Call::Task(tools.spawn(make(about, context, tool_call)))
             }

@@ -22,7 +22,7 @@ import every_tool
 import transcript
 from checks import check, expect, finish
 from every_tool import LEVELS
-from terminal import Terminal, called
+from terminal import CTRL_D, Terminal, called
 
 # How calls begin: nothing for a person's eyes.
 MARKS = ("<tool_call", "[TOOL_CALLS]", "<|python_tag|>", "functools[")
@@ -90,7 +90,7 @@ def calls():
         for name, arguments, lines, code, shows in [
             ("asks for the missing argument", ["calculate"], ["6*7"], 0, ['"result": "42"']),
             ("says what is missing without an answer", ["calculate"], [""], 1, ["`expression` is required", "calculate --help"]),
-            ("says so at the end of the input", ["calculate"], [None], 1, ["`expression` is required"]),
+            ("says so at the end of the input", ["calculate"], [CTRL_D], 1, ["`expression` is required"]),
             ("asks only for what is missing", ["file_manager.create_document", *admin, "--path", "a.md"], ["hello"], 0, ["Created a.md"]),
             ("asks before a file is deleted, and takes a no", ["file_manager.delete_file", *admin], ["a.md", "n"], 1,
              ["This call cannot be undone", "A person has refused this call"]),

@@ -55,13 +55,22 @@ pub(super) async fn ask(context: &ToolContext, question: Question) -> Result<Val
         return asked.ended(before.state, held);
     }
     let waits = !wait.is_some_and(|wait| wait.is_zero());
-    wanted.call = keeping.filter(|_| waits).map(|keeping| keeping.key().to_owned());
-    let kept = guards.approvals.request(wanted, MAX_PENDING).await?;
-    let mut kept = kept.ok_or_else(|| {
+    let waiting = keeping.filter(|_| waits);
+    wanted.call = waiting.map(|keeping| keeping.key().to_owned());
+    let wanted_id = wanted.id.clone();
+    if let Some(keeping) = waiting {
+        // Before anybody can see the question: who answers it has to find the call.
+        Box::pin(keeping.waits(&wanted_id, wanted.expires_at)).await;
+    }
+    let requested = guards.approvals.request(wanted, MAX_PENDING).await;
+    if let (Err(_) | Ok(None), Some(keeping)) = (&requested, waiting) {
+        Box::pin(keeping.forget()).await;
+    }
+    let mut kept = requested?.ok_or_else(|| {
         AskError::Invalid(format!("{MAX_PENDING} questions of this user wait for an answer already"))
     })?;
     let mut held = Held::new(guards, context.tenant().into(), kept.id.clone());
-    if let Some(keeping) = keeping.filter(|_| waits) {
+    if let Some(keeping) = waiting {
         held = held.outliving(keeping.leaving());
     }
     if let Some(answered) = answer_of_reply(context, &registry, &kept).await {
@@ -69,7 +78,8 @@ pub(super) async fn ask(context: &ToolContext, question: Question) -> Result<Val
     }
     let waited = match &kept.state {
         ApprovalState::Pending => {
-            if let Some(keeping) = keeping.filter(|_| waits) {
+            // It was asked before, by a call like this one.
+            if let Some(keeping) = waiting.filter(|_| kept.id != wanted_id) {
                 Box::pin(keeping.waits(&kept.id, kept.expires_at)).await;
             }
             context.announce_question(&kept, common.clock.now(), waits);

@@ -28,8 +28,10 @@ use crate::{
         audit::hash_arguments,
     },
     outcome::ToolOutcome,
+    policy::Effect,
     result::{ErrorKind, ToolError, ToolResult},
     store::{Expected, StateError, StateLimits, StateSpace, StateStore, StoreError},
+    tool::Tool,
 };
 
 /// What the calls are kept under. No tool's values have such a name.
@@ -416,12 +418,16 @@ impl Drop for Keeping {
     }
 }
 
-/// The result of a call that was interrupted after its last answer.
-pub(crate) fn interrupted(tool: &str) -> ToolError {
-    let message =
-        format!("{tool} was interrupted after the user had answered, so whether it took effect is not known");
-    ToolError::new(ErrorKind::Failed, message.clone())
-        .with_feedback(format!("{message}. Find that out before you make the call again."))
+/// The result of a call that was interrupted, and does not go on.
+pub(crate) fn interrupted(tool: &Tool) -> ToolError {
+    if tool.policy().effect == Effect::Read {
+        let message = format!("{} was interrupted", tool.name());
+        let feedback = format!("{message}. Make the call again if you need its result.");
+        return ToolError::failed(message).with_feedback(feedback);
+    }
+    let message = format!("{} was interrupted, so whether it took effect is not known", tool.name());
+    let feedback = format!("{message}. Find that out before you make the call again.");
+    ToolError::failed(message).with_feedback(feedback)
 }
 
 /// The tool is another one than the one that has asked.

@@ -51,6 +51,9 @@ pub struct ToolCall {
     pub raw_argument: Option<String>,
     /// How often a failure that may pass is tried again, if the tool only reads or is idempotent.
     pub retries: u8,
+    /// Whether it was made before and interrupted, as by the end of its process: it goes on with what was [kept](crate::ToolPolicy::resumable)
+    /// of it, and is not begun a second time where nothing was.
+    pub interrupted: bool,
 }
 
 impl ToolCall {
@@ -63,6 +66,7 @@ impl ToolCall {
             origin: Origin::Library,
             raw_argument: None,
             retries: 0,
+            interrupted: false,
         }
     }
 
@@ -93,6 +97,12 @@ impl ToolCall {
     /// With the number of times a failure that may pass is tried again.
     pub fn with_retries(mut self, retries: u8) -> Self {
         self.retries = retries;
+        self
+    }
+
+    /// As one that was interrupted and goes on.
+    pub fn after_interruption(mut self) -> Self {
+        self.interrupted = true;
         self
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Fitted<'a> {
     pub(super) changed: Option<Map<String, Value>>,
     pub(super) origin: Origin,
     pub(super) retries: u8,
+    /// Whether the call was interrupted and goes on.
+    pub(super) interrupted: bool,
     pub(super) ledger: Ledger,
 }
 
@@ -58,7 +60,7 @@ impl<'a> Permitted<'a> {
                 return Err(Box::new(TurnedDown { registry, context, tool, call, error }));
             }
         };
-        let ToolCall { id, name, arguments, origin, raw_argument, retries } = call;
+        let ToolCall { id, name, arguments, origin, raw_argument, retries, interrupted } = call;
         let fitted = match checker.is_quick(&tool.spec().input_schema, &arguments) {
             true => checker.fit(&name, &tool.spec().input_schema, arguments),
             false => Box::pin(fit_large(Arc::clone(&tool), name.clone(), arguments)).await,
@@ -66,7 +68,8 @@ impl<'a> Permitted<'a> {
         let arguments = match fitted {
             Ok(arguments) => arguments,
             Err(ValidationError { error, given }) => {
-                let call = ToolCall { id, name, arguments: given, origin, raw_argument, retries };
+                let arguments = given;
+                let call = ToolCall { id, name, arguments, origin, raw_argument, retries, interrupted };
                 let (context, tool) = (Cow::Owned(context), Some(tool));
                 return Err(Box::new(TurnedDown { registry, context, tool, call, error }));
             }
@@ -84,6 +87,7 @@ impl<'a> Permitted<'a> {
             changed: None,
             origin,
             retries,
+            interrupted,
             ledger,
         }))
     }

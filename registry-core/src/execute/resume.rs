@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::fit::Fitted;
 use crate::{
     ask::{
+        AskError,
         kept::{CallOf, Done, Keeping, Kept, KeptState, Means, Spot, changed, interrupted},
         scope_of,
     },
@@ -29,6 +30,8 @@ enum Found {
     /// It is over.
     Done(Box<Done>),
     Interrupted,
+    /// Its question was not answered in time.
+    Expired,
     Cancelled,
 }
 
@@ -36,7 +39,7 @@ impl Fitted<'_> {
     /// Finds out whether a call like this one was kept while it waited for an answer. One that was done meanwhile gives its result.
     pub(super) async fn resumed(self: Box<Self>) -> Result<Box<Self>, ToolOutcome> {
         // Other tools pay nothing for this.
-        if !self.tool.policy().resumable && !self.context.is_resuming() {
+        if !self.tool.policy().resumable && !self.context.is_resuming() && !self.interrupted {
             return Ok(self);
         }
         Box::pin(self.looked_up()).await
@@ -53,7 +56,13 @@ impl Fitted<'_> {
             }
             return Ok(self);
         }
-        let Some(spot) = self.spot() else { return Ok(self) };
+        let Some(spot) = self.spot().filter(|_| self.tool.policy().resumable) else {
+            if !self.interrupted {
+                return Ok(self);
+            }
+            let error = interrupted(&self.tool);
+            return Err(self.end(Err(error)).await);
+        };
         let found = match self.find(&spot).await {
             Ok(found) => found,
             Err(cause) => {
@@ -62,7 +71,12 @@ impl Fitted<'_> {
             }
         };
         let ended = match found {
-            Found::Nothing => {
+            Found::Expired if self.interrupted => {
+                let seconds = self.registry.shared.common.guards.approval_timeout.as_secs();
+                (Err(AskError::Expired { seconds }.to_tool_error()), Reads::NOTHING)
+            }
+            Found::Nothing if self.interrupted => (Err(interrupted(&self.tool)), Reads::NOTHING),
+            Found::Nothing | Found::Expired => {
                 let kept = Kept::new(&self.registry.shared.common.guards.process, self.as_call());
                 self.keep(Keeping::new(spot, self.means(), kept, None, false));
                 return Ok(self);
@@ -84,7 +98,7 @@ impl Fitted<'_> {
                 let reads = self.tool.reads().and(done.reads);
                 (done.into_result(), reads)
             }
-            Found::Interrupted => (Err(interrupted(&self.name)), Reads::NOTHING),
+            Found::Interrupted => (Err(interrupted(&self.tool)), Reads::NOTHING),
             Found::Cancelled => (Err(ToolError::cancelled()), Reads::NOTHING),
         };
         let (result, reads): (Result<ToolResult, ToolError>, Reads) = ended;
@@ -154,7 +168,8 @@ impl Fitted<'_> {
                     return Ok(match state {
                         KeptState::Done(done) if !is_over => Found::Done(done),
                         KeptState::Running => Found::Interrupted,
-                        _ => Found::Nothing,
+                        KeptState::Waiting(_) => Found::Expired,
+                        KeptState::Done(_) => Found::Nothing,
                     });
                 }
             }

@@ -29,6 +29,7 @@ struct Shared {
     state: Arc<MemoryStore>,
     audit: Arc<MemoryAudit>,
     usage: Arc<MemoryUsage>,
+    clock: TestClock,
     begun: Arc<AtomicU32>,
     ended: Arc<AtomicU32>,
 }
@@ -40,6 +41,7 @@ impl Default for Shared {
             state: Arc::default(),
             audit: Arc::new(MemoryAudit::new(64)),
             usage: Arc::default(),
+            clock: TestClock::default(),
             begun: Arc::default(),
             ended: Arc::default(),
         }
@@ -58,6 +60,7 @@ impl Shared {
     /// A server without tools.
     fn empty(&self) -> Registry {
         let builder = Registry::builder().without_compiled().approvals(self.approvals.clone());
+        let builder = builder.clock(Arc::new(self.clock.clone()));
         builder.usage(self.usage.clone()).state(self.state.clone()).audit(self.audit.clone()).build().unwrap()
     }
 
@@ -108,9 +111,17 @@ async fn call(registry: &Registry) -> ToolOutcome {
 }
 
 async fn call_with(registry: &Registry, n: Value) -> ToolOutcome {
+    make(registry, ToolCall::new("pay", json!({"n": n}))).await
+}
+
+/// The same call by a turn that was interrupted in it.
+async fn call_after_interruption(registry: &Registry) -> ToolOutcome {
+    make(registry, ToolCall::new("pay", json!({"n": 40})).after_interruption()).await
+}
+
+async fn make(registry: &Registry, call: ToolCall) -> ToolOutcome {
     let context = ada(registry, Permission::User).with_questions();
-    let context = context.with_question_wait(Duration::from_secs(600));
-    registry.execute(&context, ToolCall::new("pay", json!({"n": n}))).await
+    registry.execute(&context.with_question_wait(Duration::from_secs(600)), call).await
 }
 
 async fn question(registry: &Registry, message: &str) -> Approval {
@@ -254,6 +265,39 @@ async fn b19_the_same_call_takes_over_one_that_waits_and_its_answers() {
     });
     assert_eq!(outcome.for_model(), "40 from Joint of Bea");
     assert_eq!((shared.ended(), shared.kept().await), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_an_interrupted_call_goes_on_with_what_was_kept_and_is_never_begun_anew() {
+    let shared = Shared::default();
+    let asked = killed(shared.server()).await;
+    let server = shared.server();
+    let (outcome, ()) = tokio::join!(call_after_interruption(&server), async {
+        while shared.begun.load(Ordering::SeqCst) < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        answer(&server, &asked, "Bea").await;
+    });
+    assert_eq!(outcome.for_model(), "40 from Joint of Bea");
+
+    // Where nothing is kept, it may have been made.
+    let told = call_after_interruption(&server).await.for_model();
+    assert!(told.contains("interrupted, so whether it took effect is not known"), "{told}");
+    let reads = shared.server_with(ToolPolicy { effect: Effect::Read, resumable: false, ..POLICY }, "1.0.0");
+    let told = call_after_interruption(&reads).await.for_model();
+    assert!(told.contains("Make the call again if you need its result"), "{told}");
+    assert_eq!((shared.begun.load(Ordering::SeqCst), shared.ended()), (2, 1));
+
+    // Nobody has answered in time, and is asked again only by a call that is made anew.
+    let shared = Shared::default();
+    let expired = killed(shared.server()).await;
+    shared.clock.advance(Duration::from_secs(301));
+    let server = shared.server();
+    let told = call_after_interruption(&server).await.for_model();
+    assert!(told.contains("nobody has answered within 300 s"), "{told}");
+    assert_eq!((shared.begun.load(Ordering::SeqCst), shared.kept().await), (1, 0));
+    let again = server.pending_questions().await.unwrap();
+    assert!(again.iter().all(|asked| asked.id != expired.id), "{again:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -59,6 +59,7 @@ impl ResponsesFront {
             previous_response_id: body.string("previous_response_id")?,
             has_instructions: instructions.is_some(),
             begins_anew: false,
+            goes_on: false,
             input: is_kept.then(|| resolved.unwrap_or_else(|| RawJson::from(input.source()))),
             missing_items: missing,
             earlier: Vec::new(),

@@ -6,7 +6,10 @@ use registry_core::Tool;
 use serde_json::{Map, Value};
 
 use super::flags;
-use crate::cli::{approve::Input, terminal::one_line};
+use crate::cli::{
+    approve::{self, Input},
+    terminal::one_line,
+};
 
 /// Fills in what is required and missing. Without a terminal nothing is asked: the call is refused with what is missing.
 ///
@@ -28,14 +31,7 @@ pub(super) async fn ask(
         let property = schema.pointer("/properties").and_then(|all| all.get(name)).unwrap_or(&Value::Null);
         let _ = write!(std::io::stderr(), "{}", question(name, property));
         let is_secret = property.get("writeOnly") == Some(&Value::Bool(true));
-        let line = match is_secret {
-            true => tokio::task::spawn_blocking(rpassword::read_password)
-                .await
-                .map_err(std::io::Error::other)
-                .flatten()
-                .map(Some),
-            false => input.next_line().await,
-        };
+        let line = approve::line(input, is_secret).await;
         let line = line.map_err(|error| format!("cannot read standard input: {error}"))?.unwrap_or_default();
         if line.trim().is_empty() {
             return Err(format!(

@@ -90,10 +90,15 @@ pub(super) async fn run(
     let outcome = loop {
         tokio::select! {
             outcome = &mut calling => break outcome,
-            Some(id) = approvals.recv() => {
-                approve::ask(&registry, &id, arguments.yes, &mut input, "add --yes to approve the call").await?;
-            }
-            Some(question) = questions.recv() => answer::ask(&registry, &user, &question, &mut input).await?,
+            Some(id) = approvals.recv() => tokio::select! {
+                // It may be stopped, or be answered elsewhere.
+                outcome = &mut calling => break outcome,
+                asked = approve::ask(&registry, &id, arguments.yes, &mut input, "add --yes to approve the call") => asked?,
+            },
+            Some(question) = questions.recv() => tokio::select! {
+                outcome = &mut calling => break outcome,
+                asked = answer::ask(&registry, &user, &question, &mut input) => asked?,
+            },
         }
     };
     let mut reply = outcome.to_reply();

@@ -58,6 +58,11 @@ pub(super) async fn run(
     let tools = chosen(&arguments.names, &caller, registry)?;
     let examples: usize = tools.iter().map(|tool| tool.examples().len()).sum();
     let upstream = settings.upstream().await?;
+    if upstream.is_demo() {
+        tell(
+            "This is the built-in demo, which calls tools by the words of a question; connect a model server to see what a model does.",
+        );
+    }
     let server = if upstream.is_demo() { "no server".to_owned() } else { upstream.address() };
     let mut report = Report::new(server, selection.tools().len(), arguments.tries);
     if arguments.names.is_empty() {

@@ -1,5 +1,7 @@
 //! A message of a chat: as it is kept, and as it is given to the page.
 
+use std::collections::HashSet;
+
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
 use registry_core::store::ChatMessage;
@@ -8,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolrack_apis::{Call, Content, Media, MediaKind, MediaSource, Message, Role, ToolResult, names::legal};
 
-use crate::{server::api_error::ApiError, turn::write_within};
+use crate::{
+    server::api_error::ApiError,
+    turn::{INTERRUPTED, write_within},
+};
 
 /// How much of a message is found by its words, in bytes.
 const SEARCHED: usize = 64 << 10;
@@ -167,6 +172,11 @@ pub(super) struct CallPart {
 }
 
 impl CallPart {
+    /// The id of the question that it asks.
+    fn question(&self) -> Option<&str> {
+        self.question.as_ref()?.get("id")?.as_str()
+    }
+
     /// It waits for nobody any more.
     pub(super) fn settle(&mut self) {
         (self.progress, self.approval, self.question, self.answer_by) = (None, None, None, None);
@@ -183,17 +193,31 @@ impl Shown {
         texts.collect::<Vec<_>>().join("\n\n")
     }
 
-    /// Ends a message whose turn does not run any more.
-    pub(super) fn end(&mut self, status: Status) {
+    /// Ends a message whose turn does not run any more. Calls that ask one of these questions go on when it is answered.
+    pub(super) fn end(&mut self, status: Status, open: &HashSet<String>) {
         self.status = status;
         for part in &mut self.parts {
             if let Part::Call(call) = part
                 && call.state == CallState::Running
+                && !call.question().is_some_and(|question| open.contains(question))
             {
                 call.settle();
                 call.state = CallState::Cancelled;
             }
         }
+    }
+
+    /// Whether the turn has ended in the middle of calls.
+    pub(super) fn is_amid_calls(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Call(call) if call.state == CallState::Running))
+    }
+
+    /// The questions that its calls ask.
+    pub(super) fn questions(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Call(call) => call.question(),
+            _ => None,
+        })
     }
 }
 
@@ -377,6 +401,18 @@ pub(super) fn as_seen(parts: &[Part]) -> Vec<Message> {
         messages.push(Message::new(Role::Assistant, saying));
     }
     messages
+}
+
+/// The same of an answer that goes on, of whose calls some were interrupted.
+pub(super) fn as_interrupted(parts: &[Part]) -> Vec<Message> {
+    let interrupted = |part: &Part| match part {
+        Part::Call(call) if call.state == CallState::Running => {
+            let error = Some(INTERRUPTED.to_owned());
+            Part::Call(Box::new(CallPart { state: CallState::Failed, error, ..(**call).clone() }))
+        }
+        part => part.clone(),
+    };
+    as_seen(&parts.iter().map(interrupted).collect::<Vec<_>>())
 }
 
 fn file_part(media: &Media, path: String) -> Part {

@@ -15,7 +15,7 @@ mod title;
 mod tree;
 mod turn;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use axum::{
     Json,
@@ -118,6 +118,18 @@ impl Access {
     /// A turn whose server was last heard of at this time or before runs no more.
     fn since(&self) -> Timestamp {
         self.limits.since(self.clock.now())
+    }
+
+    /// Ends messages whose server has ended. What their tools have asked can still be answered where the calls are kept.
+    async fn cut_off(&self, messages: Vec<&mut Shown>) -> Result<(), ApiError> {
+        let mut open = HashSet::new();
+        if messages.iter().any(|message| message.questions().next().is_some()) {
+            let pending = self.identity.registry.pending_questions().await?;
+            let own = pending.into_iter().filter(|asked| asked.user == self.user && asked.call.is_some());
+            open.extend(own.map(|asked| asked.id));
+        }
+        messages.into_iter().for_each(|message| message.end(Status::CutOff, &open));
+        Ok(())
     }
 
     /// The chat of that id.
@@ -269,13 +281,18 @@ async fn whole(access: &Access, id: &str) -> Result<Whole, ApiError> {
         // Its turn may have begun or ended between the two questions to the store.
         whole = as_kept(access, id).await?;
     }
-    for message in &mut whole.messages {
-        match whole.turn.as_ref().is_some_and(|turn| turn.message == message.id) {
-            true => message.status = Status::Running,
-            false if message.status == Status::Running => message.end(Status::CutOff),
-            false => {}
+    let Whole { turn, messages, .. } = &mut whole;
+    let mut cut = Vec::new();
+    for message in messages {
+        match message.status {
+            _ if turn.as_ref().is_some_and(|turn| turn.message == message.id) => {
+                message.status = Status::Running
+            }
+            Status::Running | Status::CutOff => cut.push(message),
+            _ => {}
         }
     }
+    access.cut_off(cut).await?;
     Ok(whole)
 }
 

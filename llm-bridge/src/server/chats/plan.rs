@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolrack_apis::{Message, Role};
 
 use super::{
-    message::{By, Kept, Status},
+    message::{By, Kept, Status, as_interrupted},
     messages::unknown,
     settings::Settings,
     tree::Tree,
@@ -68,6 +68,8 @@ pub(super) struct Plan {
     pub(super) last: Option<Message>,
     /// The answer that goes on.
     pub(super) goes_on: Option<Kept>,
+    /// Whether that was in the middle of calls, which are the last of the messages.
+    pub(super) is_amid_calls: bool,
     /// The message that the answer follows, where it is not new.
     pub(super) parent: Option<String>,
 }
@@ -116,7 +118,8 @@ impl NewTurn {
         let answered = |id: String| {
             let (mut earlier, found) = behind(Some(&id))?;
             let last = earlier.pop();
-            Ok(Plan { new: None, earlier, found, last, goes_on: None, parent: Some(id) })
+            let (goes_on, is_amid_calls) = (None, false);
+            Ok(Plan { new: None, earlier, found, last, goes_on, is_amid_calls, parent: Some(id) })
         };
         if let Some(new) = new {
             let shown = Some(leaf).filter(|leaf| !leaf.is_empty()).map(str::to_owned);
@@ -135,6 +138,7 @@ impl NewTurn {
                 found,
                 last: Some(last),
                 goes_on: None,
+                is_amid_calls: false,
                 parent: None,
             });
         }
@@ -154,10 +158,14 @@ impl NewTurn {
             let message = "this answer was not cut off; send a new message to go on";
             return Err(ApiError::invalid("continue", message));
         }
-        let (earlier, found) = behind(Some(id))?;
-        let last = Some(Message::text(Role::User, GO_ON));
-        let parent = kept.shown.parent.clone();
-        Ok(Plan { new: None, earlier, found, last, goes_on: Some(kept), parent })
+        let (mut earlier, found) = behind(Some(id))?;
+        let (is_amid_calls, parent) = (kept.shown.is_amid_calls(), kept.shown.parent.clone());
+        let last = (!is_amid_calls).then(|| Message::text(Role::User, GO_ON));
+        if is_amid_calls {
+            (earlier, _) = behind(parent.as_deref())?;
+            earlier.extend(as_interrupted(&kept.shown.parts));
+        }
+        Ok(Plan { new: None, earlier, found, last, goes_on: Some(kept), is_amid_calls, parent })
     }
 
     /// Checks that it asks for one thing.

@@ -1,6 +1,6 @@
 //! What happens in a turn, as the answer's message.
 
-use std::time::Instant;
+use std::{collections::HashSet, time::Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -65,10 +65,26 @@ impl Record {
         }
     }
 
-    /// Ends the message.
-    pub(super) fn end(&mut self, status: Status) {
+    /// The calls that wait for the answer to a question.
+    pub(super) fn asking(&self) -> Vec<CallPart> {
+        let asks = |part: &Part| match part {
+            Part::Call(call) if call.state == CallState::Running && call.question.is_some() => {
+                Some((**call).clone())
+            }
+            _ => None,
+        };
+        self.shown.parts.iter().filter_map(asks).collect()
+    }
+
+    /// Ends the message. Of these calls it keeps that they wait.
+    pub(super) fn end(&mut self, status: Status, asking: Vec<CallPart>) {
         self.end_thinking();
-        self.shown.end(status);
+        self.shown.end(status, &HashSet::new());
+        for asking in asking {
+            if let Some(call) = self.call(&asking.id) {
+                *call = asking;
+            }
+        }
         let took = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.shown.duration_ms = Some(self.before_ms.saturating_add(took));
     }

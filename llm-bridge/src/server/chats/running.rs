@@ -12,11 +12,11 @@ use registry_core::store::ChatKey;
 use serde::Serialize;
 use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
-use toolrack_apis::{Encode, Failure, FailureKind, Message, TurnEvent};
+use toolrack_apis::{Encode, Failure, FailureKind, Message, ToolStatus, TurnEvent};
 
 use super::{
     keeper::Keeper,
-    message::{Kept, Shown, Status, as_seen},
+    message::{CallPart, Kept, Shown, Status, as_seen},
     reading::Reading,
     record::Record,
 };
@@ -212,9 +212,9 @@ impl Live {
         self.position.send_replace(position);
     }
 
-    fn end(&self, status: Status) -> Shown {
+    fn end(&self, status: Status, asking: Vec<CallPart>) -> Shown {
         let mut state = self.state();
-        state.record.end(status);
+        state.record.end(status, asking);
         state.record.shown.clone()
     }
 
@@ -252,6 +252,11 @@ impl Running {
     /// Runs the turn to its end and keeps its answer, whether or not anybody reads it.
     pub(super) async fn run(mut self) -> Shown {
         let end = self.follow().await;
+        // What tools have asked may be answered at another server.
+        let asking = match end {
+            End::Closed => self.live.state().record.asking(),
+            _ => Vec::new(),
+        };
         if !matches!(end, End::Itself) {
             self.turn.cancellation().cancel();
             let _ = timeout(LAST_WORDS, self.last_words()).await;
@@ -267,7 +272,7 @@ impl Running {
             End::Itself if failed => Status::Failed,
             End::Itself => Status::Done,
         };
-        let shown = self.live.end(status);
+        let shown = self.live.end(status, asking);
         let answer = self.turn.take_answer();
         let mut said = std::mem::take(&mut self.said_before);
         match matches!(status, Status::Done) && !answer.messages.is_empty() {
@@ -323,6 +328,10 @@ impl Running {
                     None => return End::Itself,
                     Some(event) => {
                         let is_last = matches!(event, TurnEvent::Finished { .. } | TurnEvent::Failed(_));
+                        if matches!(event, TurnEvent::Tool(ToolStatus::Progress { question: Some(_), .. })) {
+                            // Its question may outlive this server.
+                            next_keep = Instant::now();
+                        }
                         self.live.take(event, &mut *self.encoder, self.keeper.clock.now());
                         if is_last {
                             return End::Itself;

@@ -147,8 +147,8 @@ impl Elsewhere {
             if is_running {
                 shown.status = Status::Running;
             } else {
-                if shown.status == Status::Running {
-                    shown.end(Status::CutOff);
+                if matches!(shown.status, Status::Running | Status::CutOff) {
+                    reader.access.cut_off(vec![&mut shown]).await.ok()?;
                 }
                 return Some((Ok(frame(None, "done", &shown).into()), None));
             }

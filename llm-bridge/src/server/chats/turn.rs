@@ -183,6 +183,7 @@ async fn begin(
     let system = settings.system.as_deref().filter(|system| !system.trim().is_empty());
     request.conversation.has_instructions = system.is_some();
     request.conversation.begins_anew = true;
+    request.conversation.goes_on = plan.is_amid_calls;
     request.messages =
         system.map(|system| Message::text(Role::System, system)).into_iter().chain(plan.last).collect();
     (request.conversation.earlier, request.conversation.found) = (plan.earlier, plan.found.clone());
@@ -190,7 +191,8 @@ async fn begin(
     let backend = backend.reached_at(base).traced(trace);
 
     let now = access.clock.now();
-    let said = plan.goes_on.as_ref().map(said_before).map(|mut said| {
+    // Amid calls the turn gives all of the answer itself.
+    let said = plan.goes_on.as_ref().filter(|_| !plan.is_amid_calls).map(said_before).map(|mut said| {
         said.push(Message::text(Role::User, GO_ON));
         said
     });

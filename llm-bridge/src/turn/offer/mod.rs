@@ -335,6 +335,11 @@ impl Offer {
         self.selection.get(name).is_some_and(|tool| tool.policy().effect != Effect::Read)
     }
 
+    /// Whether a call of a tool of the server can go on after an interruption, by its name in the registry.
+    pub(super) fn is_resumable(&self, name: &str) -> bool {
+        self.selection.get(name).is_some_and(|tool| tool.policy().resumable)
+    }
+
     /// The tools that a search has found, as they are called on the wire; `None` where it has found nothing.
     fn found_in(&self, outcome: &ToolOutcome) -> Option<String> {
         let found = outcome.result.as_ref().ok()?.value.get("tools")?.as_array()?;

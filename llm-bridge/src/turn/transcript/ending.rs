@@ -43,6 +43,12 @@ impl Place {
         Shown { all: self.begun.clone(), said: None, settled: self.begun.len() }
     }
 
+    /// So many of the last messages that the turn goes on with are its own now.
+    pub(in super::super) fn takes_back(&mut self, count: usize) {
+        self.resumed.messages = self.resumed.messages.saturating_sub(count);
+        self.trailing = self.trailing.saturating_sub(count);
+    }
+
     /// Takes note of what the client sees at the end of the turn.
     pub(in super::super) fn has_answer(&mut self, ending: &Ending<'_>) {
         let shown = if let Ending::Answer(shown) = ending { Some(*shown) } else { None };

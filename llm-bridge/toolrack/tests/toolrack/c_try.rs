@@ -90,6 +90,20 @@ async fn b18_the_table_says_what_the_model_has_called() {
     );
 }
 
+/// The demo goes by the words of a question, each time alike.
+#[test]
+fn b18_the_table_says_what_the_demo_has_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, report, reported) =
+        tried(folder.path(), "demo", &["current_time", "claim", "learning", "calculate"]);
+    assert!(code == Some(1) && reported.contains("the built-in demo"), "{reported}");
+    let rows = report["examples"].as_array().unwrap();
+    let counts = |row: &Value| (row["chosen"].as_u64().unwrap(), row["right"].as_u64().unwrap());
+    assert_eq!(rows.iter().map(counts).collect::<Vec<_>>(), [(3, 3), (3, 0), (0, 0), (0, 0)], "{report:#}");
+    assert_eq!(rows[1]["differences"], json!([{"argument": "assertion", "given": "\"1932\"", "times": 3}]));
+    assert_eq!((&rows[2]["no_call"], &rows[3]["instead"]), (&json!(3), &json!({"current_time": 3})));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn b18_a_run_is_compared_with_the_last_and_ends_as_a_check() {
     let scripted = scripted(mixed).await;

@@ -5,6 +5,7 @@ import { html } from '../state/html.js';
 import { answerQuestion } from '../state/api.js';
 import { t } from '../state/language.js';
 import { look } from '../state/inbox.js';
+import { answered } from '../state/turn.js';
 import { TimeLeft } from './timeleft.js';
 
 /** @import { CallPart, Question } from '../state/types.d.ts' */
@@ -14,8 +15,8 @@ const MOST_BUTTONS = 6;
 /** Choices longer than this, in characters, are a list, too. */
 const LONGEST_BUTTON = 60;
 
-/** @param {{ question: Question, call: Partial<CallPart>, onAnswer?: () => void }} properties */
-export function QuestionForm({ question, call, onAnswer }) {
+/** @param {{ question: Question, call: Partial<CallPart> }} properties */
+export function QuestionForm({ question, call }) {
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
   const [fault, setFault] = useState('');
   const [sent, setSent] = useState(false);
@@ -26,7 +27,7 @@ export function QuestionForm({ question, call, onAnswer }) {
     setSent(true);
     try {
       await answerQuestion(question.id, answer);
-      onAnswer?.();
+      answered(question.id);
       look();
     } catch (error) {
       setFault(/** @type {Error} */ (error).message);

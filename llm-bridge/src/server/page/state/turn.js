@@ -56,6 +56,16 @@ export function regenerate(message, other) {
  */
 export const goOn = (message) => start({ continue: message.id });
 
+/**
+ * Goes on with the answer of which a tool has asked this, where its server has ended meanwhile.
+ * @param {string} question
+ */
+export function answered(question) {
+  const asks = (/** @type {Message} */ { status, parts }) => status === 'cut_off' && parts.some((part) => part.type === 'call' && part.question?.id === question);
+  const message = chat.value.messages.find(asks);
+  if (message) goOn(message);
+}
+
 /** Stops the running turn. */
 export async function stop() {
   if (!followed) return;
