@@ -10,6 +10,7 @@ How a page is read:
 - A block `sh` is run, line by line, in one shell for each page. A command that serves is left running to the end of the page.
 - A block behind one of `sh`, with nothing but a paragraph between them, is what was printed, if it is `text` or `json`. `…` stands for anything; where a line
   is nothing else, for any lines. Lines before, between and behind those that are shown may be others.
+- A command may fail where what it is to print has `error` in it, and nowhere else.
 - A block of `rust` or `toml` behind a paragraph that ends with a colon and names a file is that file.
 - What cannot be followed has a comment before it that says why: `<!-- not followed: needs systemd -->`.
 """
@@ -54,6 +55,10 @@ class Block:
             return None
         named = re.findall(rf"`([\w./-]+\.{extension})`", self.before)
         return named[-1] if named else None
+
+    def may_fail(self):
+        """Whether what it is to print is an error."""
+        return self.output is not None and "error" in self.output.text
 
     def commands(self):
         """Each with the lines that belong to it."""
@@ -194,7 +199,7 @@ def follow(page, repository, variables):
             for command in block.commands():
                 text, status = shell.run(command, bool(SERVES.match(command.split("#")[0].rstrip())))
                 printed += text
-                if status:
+                if status and not block.may_fail():
                     failed += 1
                     print(f"FAILED  {place}: {command}\n{text}", flush=True)
                     break
