@@ -17,7 +17,6 @@ How a page is read:
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -250,11 +249,12 @@ def main():
         for name, folder in kept.items():
             variables.setdefault(name, str(folder))
         variables.update(HOME=str(home), CARGO_TARGET_DIR=str(target), NO_COLOR="1", CARGO_TERM_COLOR="never", PATH=f"{tools}:{os.environ['PATH']}")
+        repository = place / "toolrack"
+        subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", environment.REPOSITORY, repository], check=True)
         for page in pages:
             # Each from the beginning, as somebody would who reads only that.
-            repository = place / "toolrack"
-            shutil.rmtree(repository, ignore_errors=True)
-            subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", environment.REPOSITORY, repository], check=True)
+            for undone in (["checkout", "--quiet", "."], ["clean", "--quiet", "-fdx"]):
+                subprocess.run(["git", *undone], cwd=repository, check=True)
             counts = follow(page, repository, variables)
             passed, failed, over = passed + counts[0], failed + counts[1], over + counts[2]
     print(f"{over} blocks are not followed\n{passed} passed, {failed} failed")
