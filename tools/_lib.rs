@@ -7,11 +7,14 @@ registry_core::discover!();
 
 #[path = "_arithmetic.rs"]
 mod arithmetic;
+#[cfg(feature = "documents")]
 #[path = "_citations.rs"]
 mod citations;
+#[cfg(feature = "documents")]
 #[path = "_document_filter.rs"]
 mod document_filter;
 #[cfg(test)]
+#[cfg(feature = "documents")]
 #[path = "_document_tenants_tests.rs"]
 mod document_tenants_tests;
 #[path = "_functions.rs"]
@@ -21,6 +24,7 @@ mod interpreter;
 #[path = "_number.rs"]
 mod number;
 #[cfg(test)]
+#[cfg(feature = "documents")]
 #[path = "_test_documents.rs"]
 mod test_documents;
 #[cfg(test)]

@@ -1,3 +1,5 @@
+#![cfg(feature = "documents")]
+
 use std::time::{Duration, Instant};
 
 use registry_core::ErrorKind;

@@ -1,3 +1,5 @@
+#![cfg(feature = "documents")]
+
 use registry_core::prelude::*;
 use toolrack_documents::{DocumentGraph, Graph, GraphQuery};
 

@@ -94,3 +94,11 @@ pub use source::{ConfigFault, ConfiguredTool, ConfiguredTools, Offer, Remote, Re
 pub use spec::{Example, ToolSpec};
 pub use tenant::{DEFAULT_TENANT, tenant_path};
 pub use tool::{LOCAL_MODULE, Tool, alias_of};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/axum.md")]
+struct Axum;

@@ -123,3 +123,11 @@ pub use wire::{Decode, Encoded, Omission, Progress, Wire};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/providers.md")]
 struct Providers;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/apis.md")]
+struct Translate;

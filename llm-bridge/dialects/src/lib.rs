@@ -107,6 +107,14 @@ pub use table::{DIALECTS, Delimiter, DelimiterKind, Dialect, Form, TAG_LINE, dia
 #[doc = include_str!("../../../docs/dialects.md")]
 struct Guide;
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+struct InRust;
+
 /// How a text is parsed.
 #[derive(Debug, Clone)]
 pub struct ScanOptions {

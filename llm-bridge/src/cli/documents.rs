@@ -1,26 +1,27 @@
 //! `toolrack documents …`.
 
+mod extract;
+
 use std::{
     fmt::Display,
     path::{Path, PathBuf},
     process::ExitCode,
-    time::Duration,
 };
 
 use clap::Subcommand;
 use futures_util::{StreamExt, stream};
-use indicatif::{ProgressBar, ProgressStyle};
 use tokio_util::sync::CancellationToken;
 use toolrack_documents::{Added, DocumentFilter, Documents, Embedded, files};
 
 use super::{
-    Settings, address, extract,
+    Settings, address,
     out::{count, print_line, second, table, tell},
+    progress::progress,
     stopped_by_ctrl_c,
     tenant::InTenant,
     terminal::one_line,
 };
-use crate::upstream::UpstreamEmbedder;
+use crate::{server::uploads_of, upstream::UpstreamEmbedder};
 
 /// Files that are read at once; one is written at a time.
 const READERS: usize = 4;
@@ -167,17 +168,6 @@ async fn embed(documents: &Documents, stop: &CancellationToken) {
     }
 }
 
-/// A progress bar on standard error; hidden unless that is a terminal.
-pub(super) fn progress(length: Option<usize>, template: &str) -> ProgressBar {
-    let length = length.and_then(|length| u64::try_from(length).ok());
-    let bar = length.map_or_else(ProgressBar::no_length, ProgressBar::new);
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
-}
-
 async fn list(documents: &Documents, path: Option<&Path>) -> Result<ExitCode, String> {
     let below = match path {
         Some(path) => Some(meant(documents, path).await?.map_or_else(|| absolute(path), Ok)?),
@@ -241,7 +231,7 @@ async fn search(documents: &Documents, question: &str, limit: usize) -> Result<E
 
 /// What documents are kept under that is meant by a path: where it leads to, as those of files are; or as it is written, as those are that
 /// were uploaded. `None` where there is no document of either.
-pub(super) async fn meant(documents: &Documents, path: &Path) -> Result<Option<String>, String> {
+async fn meant(documents: &Documents, path: &Path) -> Result<Option<String>, String> {
     let written = path.to_string_lossy().into_owned();
     let mut there = Vec::new();
     for path in [absolute(path)?, written] {
@@ -272,6 +262,20 @@ fn absolute(path: &Path) -> Result<String, String> {
     Ok(resolved.unwrap_or(absolute).to_string_lossy().into_owned())
 }
 
-pub(super) fn shown(path: &Path) -> String {
+fn shown(path: &Path) -> String {
     one_line(&path.to_string_lossy())
+}
+
+/// Removes what a user has uploaded; how many documents that were.
+pub(super) async fn erase_uploads(settings: &Settings, tenant: &str, user: &str) -> Result<usize, String> {
+    let documents = settings.documents()?.for_tenant(tenant);
+    documents.refresh().await;
+    match documents.are_there() {
+        true => documents
+            .remove(&uploads_of(user))
+            .await
+            .map(|removed| removed.len())
+            .map_err(|error| error.message().to_owned()),
+        false => Ok(0),
+    }
 }

@@ -1,7 +1,11 @@
 //! `toolrack user erase`: all that is kept of a person.
 
-use super::{Settings, audit, connections, out::count, out::tell, store::Stores};
-use crate::server::uploads_of;
+use super::{
+    Settings, audit, connections,
+    documents::erase_uploads,
+    out::{count, tell},
+    store::Stores,
+};
 
 /// Erases a user, and says what that was. False if there was nothing.
 ///
@@ -17,12 +21,7 @@ pub(super) async fn user(
     let disconnected = connections::of(settings, stores)?.disconnect_all(tenant, user).await?;
     // First, so that running servers take no more calls of the user.
     let erased = stores.sql.erase_user(tenant, user).await?;
-    let documents = settings.documents()?.for_tenant(tenant);
-    documents.refresh().await;
-    let uploaded = match documents.are_there() {
-        true => documents.remove(&uploads_of(user)).await.map_err(|error| error.message().to_owned())?.len(),
-        false => 0,
-    };
+    let uploaded = erase_uploads(settings, tenant, user).await?;
     let records = audit::erase(settings, &stores.sql, tenant, user).await?;
     if erased.is_nothing() && uploaded == 0 && records == 0 && disconnected == 0 {
         return Ok(false);

@@ -16,9 +16,10 @@ mod connections;
 #[cfg_attr(not(unix), path = "dev/unsupported.rs")]
 mod dev;
 mod doctor;
+#[cfg_attr(not(feature = "documents"), path = "documents/none.rs")]
 mod documents;
 mod erase;
-mod extract;
+mod features;
 mod health;
 mod help;
 mod init;
@@ -32,7 +33,12 @@ mod out;
 mod parse;
 mod parts;
 mod personas;
+#[cfg_attr(not(feature = "postgres"), path = "postgres/none.rs")]
+mod postgres;
 mod program;
+mod progress;
+#[cfg_attr(not(feature = "redis"), path = "redis/none.rs")]
+mod redis;
 mod reports;
 mod running;
 mod serve;
@@ -138,6 +144,7 @@ enum Command {
     /// Ask the model the questions of tools' examples, and see which tools it calls; none runs
     Try(trials::Arguments),
     /// Add, list, search and remove the documents that tools search
+    #[cfg_attr(not(feature = "documents"), command(hide = true))]
     Documents(InTenant<documents::DocumentsCommand>),
     /// List the settings, each with the line, variable or option that it comes from
     Config(config::Arguments),

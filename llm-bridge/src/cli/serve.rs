@@ -5,7 +5,6 @@ use std::{io, net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 use registry_core::{Registry, store::Conversations};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use toolrack_documents::Documents;
 use toolrack_http::webhook::Webhooks;
 use toolrack_remote::{
     mcp::{McpServers, oauth::Connections},
@@ -72,7 +71,10 @@ pub(super) async fn run(
     server_settings.configured = configured(settings, &upstream);
     tokio::spawn(warn_of(upstream.clone()));
     tracing::info!("Model: {}", upstream.address());
-    tracing::info!("Chat at http://{address}/ or point an OpenAI client at http://{address}/v1");
+    match cfg!(feature = "page") {
+        true => tracing::info!("Chat at http://{address}/ or point an OpenAI client at http://{address}/v1"),
+        false => tracing::info!("Point an OpenAI client at http://{address}/v1"),
+    }
     let calls = registry.clone();
     let backend = Backend::new(registry, upstream, settings.chat_settings());
 
@@ -90,9 +92,7 @@ pub(super) async fn run(
     tokio::spawn(forget_removed(connections));
     server_settings.conversations = Some(stores.conversations.clone());
     server_settings.chats = Some(stores.chats).filter(|_| stores.conversations.are_kept());
-    if backend.registry().context(settings.caller()).resources().provides::<Documents>() {
-        server_settings.documents = Some(settings.documents()?);
-    }
+    server_settings.documents = settings.served_documents(backend.registry())?;
     // So that the first request does not wait for discovery.
     let (discovered, caller) = (backend.clone(), settings.caller());
     tokio::spawn(async move {

@@ -13,14 +13,18 @@ use registry_core::{
         Store, StoreErrorKind,
     },
 };
-use toolrack_stores::{
-    PostgresSettings, Redis, RedisManifests, RedisUsage, SqlStore, SqliteSettings, schedule::Schedule,
-};
+use toolrack_stores::{SqlStore, SqliteSettings, schedule::Schedule};
 
-use super::settings::{Place, Settings};
+use super::{
+    postgres, redis,
+    settings::{Place, Settings},
+};
 
 /// The default file in the data folder.
 const FILE: &str = "toolrack.db";
+
+/// What Redis may stand before: counted calls, and the manifests of modules.
+pub(super) type Shared = (Arc<dyn Usage>, Arc<dyn ManifestCache>);
 
 /// The configured stores, behind the traits of their users.
 #[derive(Clone)]
@@ -44,10 +48,7 @@ pub(super) struct Stores {
 impl Stores {
     /// Whether the store exists; a database is assumed to.
     pub(super) fn are_there(settings: &Settings) -> bool {
-        place(settings).map_or(true, |place| match place {
-            Place::File(file) => file.exists(),
-            Place::Postgres(_) => true,
-        })
+        place(settings).map_or(true, |place| place.exists())
     }
 
     /// The place of the store.
@@ -63,13 +64,9 @@ impl Stores {
     /// Opens the stores; creates the file and its folder if they do not exist.
     pub(super) async fn open(settings: &Settings) -> Result<Self, String> {
         let sql = Arc::new(open(settings).await?);
-        let redis = settings.store.redis.as_deref().filter(|url| !url.is_empty()).map(Redis::new);
-        let redis = redis.transpose().map_err(|fault| format!("store.redis: {fault}"))?;
-        let (usage, manifest_cache): (Arc<dyn Usage>, Arc<dyn ManifestCache>) = match redis {
+        let (usage, manifest_cache): Shared = match settings.store.redis() {
             None => (sql.clone(), Arc::new(MemoryManifests::default())),
-            Some(redis) => {
-                (Arc::new(RedisUsage::new(redis.clone(), sql.clone())), Arc::new(RedisManifests::new(redis)))
-            }
+            Some(url) => redis::open(url, &sql).map_err(|fault| format!("store.redis: {fault}"))?,
         };
         Ok(Self {
             store: sql.clone(),
@@ -109,7 +106,7 @@ async fn open(settings: &Settings) -> Result<SqlStore, String> {
     let server = settings.store.server.clone();
     let durability = settings.store.durability;
     match place(settings)? {
-        Place::Postgres(url) => Ok(PostgresSettings::new(url, server).open().await?),
+        Place::Postgres(url) => postgres::open(url, server).await,
         Place::File(file) => {
             let opened = SqliteSettings { server, durability, ..SqliteSettings::new(file) }.open().await;
             opened.map_err(|fault| match fault.kind() {

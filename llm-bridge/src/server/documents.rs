@@ -3,6 +3,8 @@
 //! Uploaded files are not written to disk. A document is stored as `uploads/USER/NAME` and belongs to that user.
 
 mod intake;
+mod reading;
+mod upload;
 mod upload_path;
 
 use std::sync::Arc;
@@ -19,63 +21,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use toolrack_documents::{Added, DocumentFilter, DocumentKind, Documents, Quota, StoredDocument, read};
+pub use toolrack_documents::Documents;
+use toolrack_documents::{Added, DocumentFilter, DocumentKind, Quota, StoredDocument, read};
 
 use super::{
-    App, ServerSettings,
-    api_error::ApiError,
-    document_reading::{DocumentReading, Work},
-    identity::Identity,
-    openapi::Operation,
-    query::QueryParameters,
+    App, ServerSettings, api_error::ApiError, identity::Identity, openapi::Operation, query::QueryParameters,
+    routes::Routes,
 };
 use crate::turn::Backend;
 use intake::{Intake, Read, Taken};
+use reading::{DocumentReading, Work};
+pub use upload::{Upload, UploadLimits};
 pub(crate) use upload_path::uploads_of;
 use upload_path::{is_below, upload_path};
 
 /// The limit of listed documents.
 const LISTED: usize = 1000;
-/// The limit of documents of a user.
-const KEPT: u64 = 2000;
-/// The limit of what is kept of them, in MiB.
-const KEPT_MEBIBYTES: u64 = 1024;
-
-/// Who may add documents over HTTP. Users list all and remove their own; admins remove any.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Upload {
-    /// Users and above.
-    #[default]
-    User,
-    /// Admins.
-    Admin,
-    /// Nobody.
-    Off,
-}
-
-/// How much each user may add over HTTP. It holds for all that a user adds at once, on however many servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UploadLimits {
-    /// How many documents.
-    documents: u64,
-    /// How many MiB are kept of them: passages, words and vectors by which they are found, metadata; or the files, where they are larger.
-    mebibytes: u64,
-}
-
-impl Default for UploadLimits {
-    fn default() -> Self {
-        Self { documents: KEPT, mebibytes: KEPT_MEBIBYTES }
-    }
-}
 
 impl UploadLimits {
-    /// So many documents, of which so many MiB are kept; by default 2000 and 1024.
-    pub fn new(documents: Option<u64>, mebibytes: Option<u64>) -> Self {
-        let Self { documents: kept, mebibytes: size } = Self::default();
-        Self { documents: documents.unwrap_or(kept), mebibytes: mebibytes.unwrap_or(size) }
-    }
-
     fn of(self, user: &str) -> Quota {
         let bytes = self.mebibytes.saturating_mul(1 << 20);
         Quota { folder: uploads_of(user), documents: self.documents, bytes }
@@ -143,6 +106,13 @@ impl DocumentAccess {
     }
 }
 
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .add("/api/documents", list, list_operation())
+        .add("/api/documents", add, add_operation())
+        .add("/api/documents", remove, remove_operation())
+}
+
 fn may_remove(caller: &Caller, path: &str) -> bool {
     caller.level >= Permission::Admin || is_below(&uploads_of(&caller.user), path)
 }
@@ -155,7 +125,7 @@ async fn below(documents: &Documents, path: Option<String>) -> Result<Vec<Stored
 
 /// Documents, and which files can be added.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct DocumentList {
+struct DocumentList {
     /// At most 1000: first those that the user has added, then by path.
     documents: Vec<ListedDocument>,
     /// How many there are.
@@ -170,7 +140,7 @@ pub(super) struct DocumentList {
 
 /// A document.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct ListedDocument {
+struct ListedDocument {
     /// The path of a file, or `uploads/USER/NAME`.
     path: String,
     title: String,
@@ -194,7 +164,7 @@ impl ListedDocument {
     }
 }
 
-pub(super) fn list_operation() -> Operation {
+fn list_operation() -> Operation {
     Operation::new(Method::GET, "Documents", "list_documents", "The documents that tools search")
         .query("below", "The path of a folder, or of one document.")
         .answers::<DocumentList>(200, "The documents.")
@@ -205,11 +175,11 @@ pub(super) fn list_operation() -> Operation {
 /// What the list is limited to.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListQuery {
+struct ListQuery {
     below: Option<String>,
 }
 
-pub(super) async fn list(
+async fn list(
     State(App { documents: access, .. }): State<App>,
     Extension(identity): Extension<Identity>,
     QueryParameters(query): QueryParameters<ListQuery>,
@@ -235,7 +205,7 @@ pub(super) async fn list(
 
 /// The outcome of adding a document.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct AddedDocument {
+struct AddedDocument {
     /// The path under which it is cited, listed and removed.
     path: String,
     outcome: Added,
@@ -243,7 +213,7 @@ pub(super) struct AddedDocument {
     passages: u64,
 }
 
-pub(super) fn add_operation() -> Operation {
+fn add_operation() -> Operation {
     Operation::new(Method::POST, "Documents", "add_document", "Adds a document, or updates the one of that name")
         .details("The extension determines the kind. `upload` in the configuration sets who may add documents.")
         .required_query("name", "The name of the file, with folders before it as in `notes/tea.md`.")
@@ -264,12 +234,12 @@ pub(super) fn add_operation() -> Operation {
 /// What is said of a file beside its bytes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct AddQuery {
+struct AddQuery {
     name: String,
     modified: Option<String>,
 }
 
-pub(super) async fn add(
+async fn add(
     State(App { backend, documents: access, .. }): State<App>,
     Extension(identity): Extension<Identity>,
     query: Result<QueryParameters<AddQuery>, ApiError>,
@@ -321,12 +291,12 @@ pub(super) async fn add(
 
 /// The removed documents.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct RemovedDocuments {
+struct RemovedDocuments {
     /// The paths of the documents.
     removed: Vec<String>,
 }
 
-pub(super) fn remove_operation() -> Operation {
+fn remove_operation() -> Operation {
     Operation::new(Method::DELETE, "Documents", "remove_documents", "Removes a document, or all in a folder")
         .required_query("path", "The path of the document, or of the folder.")
         .answers::<RemovedDocuments>(200, "The removed documents.")
@@ -338,11 +308,11 @@ pub(super) fn remove_operation() -> Operation {
 /// Which document is removed, or those of which folder.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RemoveQuery {
+struct RemoveQuery {
     path: String,
 }
 
-pub(super) async fn remove(
+async fn remove(
     State(App { documents: access, .. }): State<App>,
     Extension(identity): Extension<Identity>,
     QueryParameters(RemoveQuery { path }): QueryParameters<RemoveQuery>,

@@ -16,7 +16,7 @@ mod conversations;
 mod counts;
 mod dev;
 mod doctor;
-mod document_reading;
+#[cfg_attr(not(feature = "documents"), path = "documents/none.rs")]
 mod documents;
 mod execute;
 mod files;
@@ -36,6 +36,7 @@ mod name;
 mod ollama;
 mod openapi;
 mod origins;
+#[cfg_attr(not(feature = "page"), path = "no_page.rs")]
 mod page;
 mod passed;
 mod personas;
@@ -78,8 +79,9 @@ pub use audit::{AuditChain, AuditFault, AuditReading, AuditVerdict, VerifyAudit}
 pub use configured::{Configured, SettingOrigin};
 use connections::Connections;
 pub use doctor::{Examination, ExamineModel};
+#[cfg(all(feature = "cli", feature = "documents"))]
 pub(crate) use documents::uploads_of;
-pub use documents::{Upload, UploadLimits};
+pub use documents::{Documents, Upload, UploadLimits};
 use identity::Identities;
 use openapi::Document;
 pub use origins::AllowedOrigin;
@@ -149,7 +151,7 @@ pub struct ServerSettings {
     #[debug(skip)]
     pub chats: Option<Arc<dyn ChatStore>>,
     /// The documents that tools search.
-    pub documents: Option<toolrack_documents::Documents>,
+    pub documents: Option<Documents>,
     /// Who may add documents.
     pub upload: Upload,
     /// How much a user may add of them.
@@ -324,9 +326,7 @@ fn routes(
         .add("/api/mcp-servers", mcp_servers::list, mcp_servers::list_operation())
         .add("/api/mcp-servers/{server}/accept", mcp_servers::accept, mcp_servers::accept_operation())
         .add("/api/files/{*file}", files::read, files::operation())
-        .add("/api/documents", documents::list, documents::list_operation())
-        .add("/api/documents", documents::add, documents::add_operation())
-        .add("/api/documents", documents::remove, documents::remove_operation())
+        .merge(documents::routes())
         .merge(models::routes())
         .merge(ollama::routes())
         .merge(passed::routes())

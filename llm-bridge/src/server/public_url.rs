@@ -12,6 +12,7 @@ pub struct PublicUrl(String);
 
 impl PublicUrl {
     /// The name of the host, without a port.
+    #[cfg(feature = "cli")]
     pub(crate) fn host(&self) -> Option<String> {
         Url::parse(&self.0).ok()?.host_str().map(str::to_owned)
     }

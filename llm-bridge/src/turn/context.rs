@@ -31,8 +31,9 @@ pub(super) struct TurnContext {
 }
 
 impl Backend {
-    /// Logs the size of the default model's context, and how much of it the tools take that a caller may use.
-    pub(crate) async fn report_context(&self, caller: Caller) {
+    /// Logs the size of the default model's context, and how much of it the tools take that a caller may use. Asks the model server what it is, which
+    /// the first request waits for otherwise.
+    pub async fn report_context(&self, caller: Caller) {
         let Ok(mut route) = self.upstream().route(self.settings().model.as_deref()).await else { return };
         route.set_context(self.settings().context_of(route.model()));
         let Some(context) = route.context(&Request::default()).await else { return };

@@ -4,7 +4,8 @@ mod answer;
 mod api;
 mod context;
 mod demo;
-mod embeddings;
+#[cfg(feature = "documents")]
+mod embedder;
 mod error;
 mod estimate;
 mod http;
@@ -18,6 +19,7 @@ mod route;
 mod servers;
 mod settings;
 mod tokens;
+mod vectors;
 pub(crate) mod via;
 
 use std::{sync::Arc, time::Duration};
@@ -34,8 +36,8 @@ pub use api::UpstreamApi;
 #[cfg(feature = "cli")]
 pub(crate) use context::ContextSize;
 pub(crate) use context::{ANSWER, Cut};
-pub(crate) use embeddings::read as read_vectors;
-pub use embeddings::{EmbeddingModel, UpstreamEmbedder};
+#[cfg(feature = "documents")]
+pub use embedder::{EmbeddingModel, UpstreamEmbedder};
 pub use error::UpstreamError;
 pub(crate) use estimate::{Estimate, tokens_of};
 pub(crate) use kind::TriggeredForm;
@@ -47,6 +49,7 @@ pub(crate) use raw::RawModel;
 pub(crate) use raw::{RawQuestion, RawTools};
 pub use route::Route;
 pub use settings::UpstreamSettings;
+pub(crate) use vectors::read as read_vectors;
 
 use crate::metrics::UpstreamMetrics;
 use http::HttpUpstream;

@@ -7,7 +7,6 @@ use toolrack_apis::{Provider, Request};
 
 use super::{
     answer::Answer,
-    context::ContextSize,
     demo,
     error::UpstreamError,
     estimate::Estimate,
@@ -113,8 +112,8 @@ impl Route {
 
     /// The size of the model's context, asked of the server anew. Nothing is known of a server that does not answer.
     #[cfg(feature = "cli")]
-    pub(crate) async fn context_size(&self) -> ContextSize {
-        let Some(target) = &self.target else { return ContextSize::default() };
+    pub(crate) async fn context_size(&self) -> super::ContextSize {
+        let Some(target) = &self.target else { return super::ContextSize::default() };
         target.server.http.ask_context(&target.model).await.unwrap_or_default()
     }
 

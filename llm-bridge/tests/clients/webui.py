@@ -16,6 +16,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
+from contextlib import contextmanager
 
 sys.dont_write_bytecode = True
 os.environ.setdefault("TOOLRACK_CLIENT", "Open WebUI")
@@ -150,10 +151,11 @@ def checks_of(page, model):
         expect("under the mat" in json.dumps(found), found)
 
 
-def main():
+@contextmanager
+def open_webui(address):
+    """Open WebUI in front of a server of ours, with a user who is signed in."""
     interpreter = environment.python("python-open-webui", environment.HERE / "requirements-open-webui.txt", options=["--no-deps"])
-    model = Model()
-    with environment.toolrack(model.address, "--api-key", KEY) as address, tempfile.TemporaryDirectory(prefix="open-webui-") as data:
+    with tempfile.TemporaryDirectory(prefix="open-webui-") as data:
         # Nothing is fetched and nothing reported.
         variables = {
             "DATA_DIR": data, "STATIC_DIR": f"{data}/static", "HOME": data, "FROM_INIT_PY": "true", "WEBUI_SECRET_KEY": "test",
@@ -165,12 +167,17 @@ def main():
         port = free_port()
         command = [interpreter, "-m", "uvicorn", "open_webui.main:app", "--host", "127.0.0.1", "--port", str(port)]
         with environment.running_process(command, "(Scheduler worker started)", variables):
-            page = WebUi(f"http://127.0.0.1:{port}")
-            # Both APIs have the model; a prefix tells them apart.
-            ollama = {"enable": True, "prefix_id": "ollama", "key": KEY}
-            page.ask("/ollama/config/update", {
-                "ENABLE_OLLAMA_API": True, "OLLAMA_BASE_URLS": [address], "OLLAMA_API_CONFIGS": {"0": ollama}})
-            checks_of(page, model)
+            yield WebUi(f"http://127.0.0.1:{port}")
+
+
+def main():
+    model = Model()
+    with environment.toolrack(model.address, "--api-key", KEY) as address, open_webui(address) as page:
+        # Both APIs have the model; a prefix tells them apart.
+        ollama = {"enable": True, "prefix_id": "ollama", "key": KEY}
+        page.ask("/ollama/config/update", {
+            "ENABLE_OLLAMA_API": True, "OLLAMA_BASE_URLS": [address], "OLLAMA_API_CONFIGS": {"0": ollama}})
+        checks_of(page, model)
     finish()
 
 

@@ -15,7 +15,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     // Before anything else: a confined program is not to have what this one would make.
-    if let Some(code) = toolrack_sandbox::launched().or_else(toolrack_documents::read::launched) {
+    let launched = toolrack_sandbox::launched();
+    #[cfg(feature = "documents")]
+    let launched = launched.or_else(toolrack_documents::read::launched);
+    if let Some(code) = launched {
         return code;
     }
     cli::main(Host::default())

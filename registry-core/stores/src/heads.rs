@@ -1,6 +1,6 @@
 //! Signed heads of the audit in a database beside that of the records: whoever can change the one has not changed the other.
 
-use std::{fmt, path::PathBuf};
+use std::fmt;
 
 #[cfg(feature = "sqlite")]
 use sqlx::{ConnectOptions, sqlite::SqliteConnectOptions};
@@ -8,10 +8,9 @@ use sqlx::{ConnectOptions, sqlite::SqliteConnectOptions};
 use sqlx::{Connection, PgConnection};
 
 use crate::sql::{Link, Statement, failure};
-use registry_core::{
-    private::{private_file, private_folder},
-    store::StoreError,
-};
+#[cfg(feature = "sqlite")]
+use registry_core::private::{private_file, private_folder};
+use registry_core::store::StoreError;
 
 /// Made where it is not there. Nothing in it is changed or deleted, so a role that may insert and select is enough.
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS audit_heads (\
@@ -43,7 +42,7 @@ pub struct HeadStore(Place);
 #[derive(Clone, PartialEq, Eq)]
 enum Place {
     #[cfg(feature = "sqlite")]
-    File(PathBuf),
+    File(std::path::PathBuf),
     #[cfg(feature = "postgres")]
     Postgres(String),
 }

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write};
 
 use registry_core::ToolError;
-use sqlx::{FromRow, postgres::PgRow, sqlite::SqliteRow};
+use sqlx::{FromRow, sqlite::SqliteRow};
 
 use super::{Contents, MetadataRows, query::TextQuery};
 
@@ -111,14 +111,20 @@ pub(super) struct Sql {
     pub(super) edges_joined: &'static str,
 }
 
-/// A row that either database gives.
+/// A row of the database that is not SQLite, if there is one.
+#[cfg(feature = "postgres")]
+type OtherRow = sqlx::postgres::PgRow;
+#[cfg(not(feature = "postgres"))]
+type OtherRow = SqliteRow;
+
+/// What a row of either database becomes.
 pub(super) trait AnyRow:
-    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin + 'static
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, OtherRow> + Send + Unpin + 'static
 {
 }
 
 impl<T> AnyRow for T where
-    T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin + 'static
+    T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, OtherRow> + Send + Unpin + 'static
 {
 }
 

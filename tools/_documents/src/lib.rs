@@ -31,6 +31,7 @@ mod extraction;
 pub mod files;
 mod graph;
 mod index;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod query;
 mod rank_fusion;
@@ -60,6 +61,7 @@ pub use index::{
     Added, Contents, DocumentFilter, DocumentIndex, METADATA_COLUMNS, MetadataRows, Passage, Quota,
     StoredDocument, UnreadPassage,
 };
+#[cfg(feature = "postgres")]
 pub use postgres::{POSTGRES_SCHEMA, POSTGRES_VERSION_TABLE};
 pub use rank_fusion::reciprocal_rank_fusion;
 pub use toolrack_web::Line;
@@ -88,6 +90,7 @@ impl Documents {
     ///
     /// # Errors
     /// When the URL is none.
+    #[cfg(feature = "postgres")]
     pub fn in_postgres(url: &str) -> Result<Self, String> {
         let server = Arc::new(postgres::Server::new(url)?);
         Ok(Self::by_tenant(move |tenant| {

@@ -67,6 +67,7 @@ impl TextQuery {
     }
 
     /// The words, and of each whether others that begin so are meant too where `beginning` is asked for.
+    #[cfg(feature = "postgres")]
     pub(crate) fn words(&self, beginning: bool) -> impl Iterator<Item = (&str, bool)> {
         self.words.iter().map(move |word| (word.as_str(), beginning && has_beginning(word)))
     }

@@ -16,6 +16,7 @@ use toolrack_http::build_client;
 use toolrack_stores::{HeadStore, KeptHead};
 
 use super::head::SignedHead;
+use crate::cli::{features::missing, settings::is_postgres};
 
 /// A file that has grown to so many bytes is put aside. The last head of a chain says all of it, so nothing is lost with older ones.
 const LONGEST_FILE: u64 = 16 << 20;
@@ -48,6 +49,9 @@ impl Place {
         }
         if text == "syslog" && cfg!(unix) {
             return Ok(Self::Syslog);
+        }
+        if is_postgres(text) && !cfg!(feature = "postgres") {
+            return Err(missing("postgres"));
         }
         if let Some(store) = HeadStore::parse(text) {
             return Ok(Self::Store(store));

@@ -5,10 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use toolrack_documents::{POSTGRES_SCHEMA, POSTGRES_VERSION_TABLE};
-use toolrack_stores::backup::Layout;
-
 use crate::cli::{
+    postgres::{self, Layout},
     settings::{Place, Settings},
     store::Stores,
 };
@@ -56,11 +54,9 @@ impl<'s> Places<'s> {
 
     /// The URL of PostgreSQL and its tables, if anything is kept there.
     pub(super) fn postgres(&self) -> Option<(&'s str, Vec<Layout>)> {
-        let documents =
-            Layout { name: DOCUMENTS, version_table: POSTGRES_VERSION_TABLE, steps: &POSTGRES_SCHEMA };
-        let parts = [(&self.store, Layout::STORE), (&self.documents, documents)];
-        let of_postgres = |(place, layout): (&Place<'s>, Layout)| match place {
-            Place::Postgres(url) => Some((*url, layout)),
+        let parts = [(&self.store, Some(Layout::STORE)), (&self.documents, postgres::DOCUMENTS)];
+        let of_postgres = |(place, layout): (&Place<'s>, Option<Layout>)| match place {
+            Place::Postgres(url) => Some((*url, layout?)),
             Place::File(_) => None,
         };
         let found: Vec<_> = parts.into_iter().filter_map(of_postgres).collect();

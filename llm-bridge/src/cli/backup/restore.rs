@@ -13,10 +13,9 @@ use registry_core::{
     private::private_folder,
 };
 use serde_json::{json, value::RawValue};
-use toolrack_documents::{DocumentFilter, Documents};
 use toolrack_stores::{
     SqliteSettings,
-    backup::{LockedSqlite, load_tables, lock_sqlite},
+    backup::{LockedSqlite, lock_sqlite},
 };
 
 use super::{
@@ -29,7 +28,8 @@ use crate::{
     cli::{
         audit, made_by_operator,
         out::{second, tell},
-        settings::{Place, Settings},
+        postgres::load_tables,
+        settings::{Place, Settings, migrate_documents},
         store::Stores,
     },
     recorded::Change,
@@ -187,10 +187,7 @@ async fn migrate(staging: &Path, settings: &Settings) -> Result<(), String> {
     let tenants = entries(&tenants_of(&documents)).map_err(|error| error.to_string())?;
     for file in [documents].into_iter().chain(tenants.into_iter().map(|(file, _)| file)) {
         if file.exists() {
-            let opened = Documents::in_file(&file);
-            let nothing = DocumentFilter { below: Some("\u{0}".to_owned()), ..DocumentFilter::default() };
-            opened.list(&nothing).await.map_err(|error| error.message().to_owned())?;
-            drop(opened);
+            migrate_documents(&file).await?;
             close(&file).await?;
         }
     }

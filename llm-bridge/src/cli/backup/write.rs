@@ -11,7 +11,7 @@ use std::{
 use registry_core::clock::{Clock, SystemClock};
 use serde_json::json;
 use tempfile::TempDir;
-use toolrack_stores::backup::{copy_sqlite, dump_tables, is_sqlite};
+use toolrack_stores::backup::{copy_sqlite, is_sqlite};
 
 use super::{
     BackupArguments,
@@ -22,6 +22,7 @@ use crate::{
     cli::{
         audit, made_by_operator,
         out::{count, tell},
+        postgres::dump_tables,
         settings::Settings,
         store::Stores,
     },

@@ -28,8 +28,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Settings,
-    documents::progress,
     out::{print_line, tell},
+    progress::progress,
     stopped_by_ctrl_c,
 };
 use crate::{

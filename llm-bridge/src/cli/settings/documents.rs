@@ -1,12 +1,24 @@
 //! Where documents are kept.
 
-use std::path::PathBuf;
+mod embeddings;
 
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use registry_core::{Registry, Resources};
 use serde::Deserialize;
-use toolrack_documents::Documents;
+use serde_json::{Value, json};
+use toolrack_documents::{DocumentFilter, DocumentGraph, Documents};
 
-use super::{EmbeddingSettings, Place, Settings};
-use crate::server::Upload;
+pub use embeddings::EmbeddingSettings;
+
+use super::{Place, Settings};
+use crate::{
+    cli::postgres,
+    server::{ServerSettings, Upload, UploadLimits},
+};
 
 /// The default file in the data folder.
 const FILE: &str = "documents.db";
@@ -27,6 +39,21 @@ pub struct DocumentSettings {
     pub max_document_mebibytes_per_user: Option<u64>,
     /// The embedding model; without one, documents are found by their words only.
     pub embeddings: EmbeddingSettings,
+    /// The documents, once opened.
+    #[serde(skip)]
+    opened: Arc<OnceLock<Documents>>,
+}
+
+impl DocumentSettings {
+    /// Environment variables override the file.
+    pub(super) fn lay_over(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<(), String> {
+        self.embeddings.lay_over(variable)
+    }
+
+    /// What holds of them, whatever the file says.
+    pub(super) fn shown(&self) -> Value {
+        json!({"extract": self.extract, "upload": self.upload})
+    }
 }
 
 impl Settings {
@@ -46,22 +73,64 @@ impl Settings {
     /// # Errors
     /// When the URL of the database is invalid.
     pub fn documents(&self) -> Result<Documents, String> {
-        if let Some(documents) = self.opened_documents.get() {
+        if let Some(documents) = self.documents.opened.get() {
             return Ok(documents.clone());
         }
         let documents = match self.document_place() {
             Place::File(file) => Documents::in_file(file),
             Place::Postgres(url) => {
-                Documents::in_postgres(url).map_err(|fault| format!("store.url: {fault}"))?
+                postgres::documents(url).map_err(|fault| format!("store.url: {fault}"))?
             }
         };
-        Ok(self.opened_documents.get_or_init(|| self.with_embedder(documents)).clone())
+        Ok(self.documents.opened.get_or_init(|| self.with_embedder(documents)).clone())
+    }
+
+    /// Gives tools the documents and the graph of their names, except for what is provided already.
+    pub(super) fn provide_documents(&self, resources: &mut Resources) -> Result<(), String> {
+        if !resources.provides::<Documents>() {
+            let documents = self.documents()?;
+            resources.insert_by_request(move |context| documents.for_request(context));
+        }
+        if !resources.provides::<DocumentGraph>() {
+            let documents = self.documents()?;
+            resources.insert_by_request(move |context| documents.graph_for_request(context));
+        }
+        Ok(())
+    }
+
+    /// The documents that are served: those that the tools get.
+    pub(in crate::cli) fn served_documents(&self, registry: &Registry) -> Result<Option<Documents>, String> {
+        let provided = registry.context(self.caller()).resources().provides::<Documents>();
+        provided.then(|| self.documents()).transpose()
+    }
+
+    /// Who may add documents to a server, and what becomes of them there.
+    pub(super) fn with_uploads(&self, server: ServerSettings) -> ServerSettings {
+        let DocumentSettings { max_documents_per_user: most, max_document_mebibytes_per_user: size, .. } =
+            self.documents;
+        ServerSettings {
+            upload: self.documents.upload,
+            upload_limits: UploadLimits::new(most, size),
+            extracting: self.documents.extract.then(|| self.language_model()),
+            ..server
+        }
     }
 
     /// Looks for documents now, if the host provides them: a command does not wait for the background task.
     pub(in crate::cli) async fn refresh_documents(&self) {
-        if let Some(documents) = self.opened_documents.get() {
+        if let Some(documents) = self.documents.opened.get() {
             documents.refresh().await;
         }
     }
+}
+
+/// Brings a file of documents to this version.
+///
+/// # Errors
+/// When it is of a newer version, or cannot be read.
+pub(in crate::cli) async fn migrate_documents(file: &Path) -> Result<(), String> {
+    // What is opened is migrated; nothing has this path.
+    let nothing = DocumentFilter { below: Some("\u{0}".to_owned()), ..DocumentFilter::default() };
+    let listed = Documents::in_file(file).list(&nothing).await;
+    listed.map(drop).map_err(|error| error.message().to_owned())
 }

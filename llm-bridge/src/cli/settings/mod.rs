@@ -3,8 +3,8 @@
 mod audit;
 mod connections;
 mod conversations;
+#[cfg_attr(not(feature = "documents"), path = "documents/none.rs")]
 mod documents;
-mod embeddings;
 mod flags;
 mod gate;
 mod language_model;
@@ -25,7 +25,7 @@ use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::Arc,
     time::Duration,
 };
 
@@ -33,19 +33,20 @@ use registry_core::{Caller, Permission, ToolPattern, flow::FlowRules, store::Sto
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::sync::OnceCell;
 use toml::de::{DeTable, Deserializer};
-use toolrack_documents::Documents;
 
 pub use audit::AuditSettings;
 pub use connections::ConnectionSettings;
 pub use conversations::ConversationSettings;
 pub use documents::DocumentSettings;
-pub use embeddings::EmbeddingSettings;
+#[cfg(feature = "documents")]
+pub use documents::EmbeddingSettings;
+pub(super) use documents::migrate_documents;
 use flags::API_KEY_VARIABLE;
 pub use flags::{Flags, Secret};
 pub use gate::GateSettings;
 pub(super) use resource_tables::check as check_resource_tables;
-pub(super) use store::Place;
 pub use store::StoreSettings;
+pub(super) use store::{Place, is_postgres};
 pub use tables::{Chat, Guard, User};
 use toolrack_dialects as dialect;
 use toolrack_remote::{mcp::McpServerSettings, module::ModulesSettings};
@@ -57,7 +58,7 @@ use super::address;
 use crate::{
     identifier::check_identifier,
     mcp::McpSettings,
-    server::{Access, AllowedOrigin, Configured, MAX_CONNECTIONS, PublicUrl, ServerSettings, UploadLimits},
+    server::{Access, AllowedOrigin, Configured, MAX_CONNECTIONS, PublicUrl, ServerSettings},
     sign_in::{SignIn, SignInSettings},
     turn::{ChatSettings, Limits, Models, known_dialect},
     upstream::Upstream,
@@ -151,9 +152,6 @@ pub struct Settings {
     /// The upstream, once found.
     #[serde(skip)]
     found_upstream: Arc<OnceCell<Upstream>>,
-    /// The documents, once opened.
-    #[serde(skip)]
-    opened_documents: Arc<OnceLock<Documents>>,
 }
 
 impl Default for Settings {
@@ -197,7 +195,6 @@ impl Default for Settings {
             given: Vec::new(),
             defines_tools: false,
             found_upstream: Arc::default(),
-            opened_documents: Arc::default(),
         }
     }
 }
@@ -245,7 +242,7 @@ impl Settings {
         if let Some(folder) = flags.data_dir.filter(|folder| !folder.as_os_str().is_empty()) {
             self.data_dir = folder;
         }
-        self.documents.embeddings.lay_over(|name| std::env::var(name).ok())
+        self.documents.lay_over(|name| std::env::var(name).ok())
     }
 
     fn from_file(file: &Path, host_tables: &[&str]) -> Result<Self, String> {
@@ -304,6 +301,7 @@ impl Settings {
             sign_in.check()?;
             self.sign_in_url()?;
         }
+        self.store.check()?;
         self.audit.check()?;
         self.traces.check()?;
         modules::check(&self.modules, &self.module_name)?;
@@ -456,7 +454,7 @@ impl Settings {
     pub fn server_settings(&self, store: Arc<dyn Store>) -> ServerSettings {
         // People who sign in come by this name.
         let public = self.sign_in.as_ref().and(self.public_url.as_ref()).and_then(PublicUrl::host);
-        ServerSettings {
+        self.with_uploads(ServerSettings {
             access: Access {
                 api_key: self.api_key.clone().map(|key| key.0),
                 // Behind a proxy everybody comes from this machine.
@@ -466,17 +464,11 @@ impl Settings {
             },
             max_connections: self.most_connections(),
             public_url: self.public_url.clone(),
-            upload: self.documents.upload,
-            upload_limits: UploadLimits::new(
-                self.documents.max_documents_per_user,
-                self.documents.max_document_mebibytes_per_user,
-            ),
-            extracting: self.documents.extract.then(|| self.language_model()),
             mcp: self.mcp,
             module_name: self.module_name.clone(),
             level_with_keys: self.user.level.is_none().then_some(Permission::User),
             ..ServerSettings::new(self.caller(), store)
-        }
+        })
     }
 }
 

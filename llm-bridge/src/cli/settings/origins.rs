@@ -206,7 +206,7 @@ impl Settings {
             "flow": {"private_outside": self.flow.private_outside, "untrusted_acting": self.flow.untrusted_acting},
             "conversations": self.conversations,
             "audit": {"heads_seconds": self.audit.heads_seconds, "retention_days": self.audit.retention_days},
-            "documents": {"extract": self.documents.extract, "upload": self.documents.upload},
+            "documents": self.documents.shown(),
             "traces": {"endpoint": self.traces.endpoint, "content": self.traces.content, "sample": self.traces.sample},
             "mcp": self.mcp,
         })

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use registry_core::{DataFolder, Resources, model::Model};
-use toolrack_documents::{DocumentGraph, Documents};
 
 use super::Settings;
 
@@ -19,14 +18,7 @@ impl Settings {
                 .map_err(|error| format!("{}: {error}", self.data_dir.display()))?;
             resources.insert(Arc::new(DataFolder::new(folder)));
         }
-        if !resources.provides::<Documents>() {
-            let documents = self.documents()?;
-            resources.insert_by_request(move |context| documents.for_request(context));
-        }
-        if !resources.provides::<DocumentGraph>() {
-            let documents = self.documents()?;
-            resources.insert_by_request(move |context| documents.graph_for_request(context));
-        }
+        self.provide_documents(&mut resources)?;
         if !resources.provides::<Model>() {
             let model = self.language_model();
             resources.insert_by_request(move |_| model.missing().map_or_else(|| Ok(model.clone()), Err));

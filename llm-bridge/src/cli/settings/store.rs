@@ -5,6 +5,8 @@ use std::{fmt, path::PathBuf};
 use serde::Deserialize;
 use toolrack_stores::Durability;
 
+use crate::cli::features::missing;
+
 /// The store of registrations, users, limits, approvals and the audit.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -22,9 +24,29 @@ pub struct StoreSettings {
 impl StoreSettings {
     /// The URL, if it is a PostgreSQL database.
     pub fn postgres(&self) -> Option<&str> {
-        let url = self.url.as_deref()?;
-        (url.starts_with("postgres://") || url.starts_with("postgresql://")).then_some(url)
+        self.url.as_deref().filter(|url| is_postgres(url))
     }
+
+    /// The URL of Redis, if there is one.
+    pub fn redis(&self) -> Option<&str> {
+        self.redis.as_deref().filter(|url| !url.is_empty())
+    }
+
+    /// Checks that the program can open them.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.postgres().is_some() && !cfg!(feature = "postgres") {
+            return Err(format!("store.url: {}", missing("postgres")));
+        }
+        if self.redis().is_some() && !cfg!(feature = "redis") {
+            return Err(format!("store.redis: {}", missing("redis")));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a URL is that of a PostgreSQL database.
+pub(in crate::cli) fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
 }
 
 impl Default for StoreSettings {
@@ -38,6 +60,16 @@ impl Default for StoreSettings {
 pub(in crate::cli) enum Place<'s> {
     File(PathBuf),
     Postgres(&'s str),
+}
+
+impl Place<'_> {
+    /// Whether there is anything; a database is assumed to have it.
+    pub(in crate::cli) fn exists(&self) -> bool {
+        match self {
+            Self::File(file) => file.exists(),
+            Self::Postgres(_) => true,
+        }
+    }
 }
 
 impl fmt::Display for Place<'_> {

@@ -14,9 +14,9 @@ use registry_core::{Caller, Registry, Tool, nearest};
 use super::{
     Settings,
     caller::CallerArguments,
-    documents::progress,
     names::as_registered,
     out::{count, print_line, tell},
+    progress::progress,
     stopped_by_ctrl_c,
 };
 use ask::Model;

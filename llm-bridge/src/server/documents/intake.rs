@@ -20,7 +20,7 @@ use tokio::{
 };
 use toolrack_documents::{Document, DocumentKind, read};
 
-use crate::server::{api_error::ApiError, body::is_sent_as, openapi::BYTES};
+use crate::server::{api_error::ApiError, body::is_sent_as, openapi::operation::BYTES};
 
 /// How many files are in memory at once.
 const TAKEN_AT_ONCE: usize = 12;

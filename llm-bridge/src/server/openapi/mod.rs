@@ -2,7 +2,7 @@
 //!
 //! Each route has its [`Operation`] beside its handler; `schemars` derives the schemas from the types of requests and responses.
 
-mod operation;
+pub(super) mod operation;
 mod shapes;
 
 use axum::{
@@ -14,7 +14,7 @@ use axum::{
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-pub(super) use operation::{BYTES, FORM, Operation};
+pub(super) use operation::{FORM, Operation};
 pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, JsonObject, JsonRpc, ModelList};
 
 use super::key::PLACES;

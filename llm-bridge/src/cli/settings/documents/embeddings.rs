@@ -7,9 +7,9 @@ use serde::Deserialize;
 use tokio::sync::OnceCell;
 use toolrack_documents::{Documents, EmbedError, Embedder, TextRole};
 
-use super::{Settings, flags::Secret};
+use super::Settings;
 use crate::{
-    cli::address,
+    cli::{address, settings::Secret},
     upstream::{EmbeddingModel, Upstream, UpstreamEmbedder},
 };
 
@@ -72,7 +72,8 @@ impl Settings {
         let model = EmbeddingModel { name: model, query_prefix, passage_prefix };
         let kept_as = model.kept_as();
         // Without the documents, to avoid a reference cycle.
-        let settings = Self { opened_documents: Arc::default(), ..self.clone() };
+        let mut settings = self.clone();
+        settings.documents.opened = Arc::default();
         documents.with_embedder(Found { settings, model, kept_as, embedder: OnceCell::new() })
     }
 

@@ -4,10 +4,11 @@ use std::{path::PathBuf, process::ExitCode};
 
 use toolrack_documents::{DocumentFilter, Documents, Extraction};
 
-use super::{
+use super::{meant, shown};
+use crate::cli::{
     Settings,
-    documents::{meant, progress, shown},
     out::{count, tell},
+    progress::progress,
     stopped_by_ctrl_c,
 };
 

@@ -1,0 +1,25 @@
+//! Without the feature `page`: whoever opens it in a browser is told so.
+
+use axum::{
+    http::{Method, StatusCode},
+    response::{IntoResponse, Response},
+};
+
+use super::{openapi::Operation, routes::Routes};
+
+const TEXT: &str = "This server has no page: it was built without the feature `page`. Its API is at /v1, and described at /openapi.json.\n";
+
+pub(super) fn is_file(_: &Method, _: &str) -> bool {
+    false
+}
+
+pub(super) fn routes() -> Routes {
+    let operation = Operation::new(Method::GET, "Server", "page", "Says that there is no chat page")
+        .answers_with(404, "text/plain; charset=utf-8", "This server has no page.");
+    Routes::new().add("/", async || document("index.html"), operation)
+}
+
+/// A page beside the chat, which is not there either.
+pub(super) fn document(_: &'static str) -> Response {
+    (StatusCode::NOT_FOUND, TEXT).into_response()
+}
