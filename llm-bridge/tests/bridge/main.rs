@@ -11,6 +11,7 @@
 
 mod b17_chats;
 mod b17_console;
+mod b17_rules;
 mod b20_flow;
 mod b21_sign_in;
 mod b21_traces;

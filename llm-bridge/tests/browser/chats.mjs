@@ -111,6 +111,39 @@ export async function chats(browser) {
     }
   });
 
+  await check('b17 a call is allowed for a folder by keyboard alone, runs without a question then, and is asked about again once that is revoked', async () => {
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    const drop = (path) => ask(page, `Drop the file "${path}".`);
+    const card = page.locator('.answer:last-child .call-ask');
+    await drop('notes/old/a.md');
+    await card.locator('.remember summary').focus();
+    await page.keyboard.press('Enter');
+    equal(await card.locator('.remember button:visible').count(), 3, 'choices');
+    if (!(await card.locator('.remember-folder').innerText()).includes('notes/old')) throw new Error('the folder is not named');
+    await shot(page, 'chats-remember');
+    await card.locator('.remember-folder').focus();
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.answer:last-child .call[data-name="drop_file"][data-state="ok"]');
+    await idle(page);
+    await drop('notes/old/b.md');
+    await page.waitForSelector('.answer:last-child .call[data-state="ok"]:has-text("notes/old/b.md")');
+    await idle(page);
+    await drop('notes/old/../b.md');
+    await card.locator('.refuse').click();
+    await idle(page);
+    await page.click('#settings-open');
+    await page.waitForSelector('.rule[data-scope="folder"]:has-text("notes/old")');
+    await shot(page, 'chats-rules');
+    await page.focus('.rule .revoke');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.rules', { state: 'detached' });
+    await page.keyboard.press('Escape');
+    await drop('notes/old/c.md');
+    await card.locator('.refuse').click();
+    await idle(page);
+  });
+
   await check('b17 a running turn is stopped, and is kept as far as it came', async () => {
     await ask(page, ERASE);
     await page.waitForSelector('.answer:last-child .call-ask');

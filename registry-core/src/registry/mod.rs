@@ -1,5 +1,6 @@
 //! The tools there are, by name. Reading takes no lock.
 
+mod approval_rules;
 mod approvals;
 mod builder;
 mod deferral;

@@ -398,5 +398,10 @@ async fn delete(access: Access, Name(id): Name) -> Result<StatusCode, ApiError> 
     if let Some(live) = access.turns.of(&access.chat_id(&id)) {
         live.stop().await;
     }
+    // What was allowed in it alone. The chat is gone in any case, and its id is of no other.
+    let forgotten = access.identity.registry.forget_chat_rules(&access.user, &id).await;
+    if let Err(cause) = forgotten {
+        tracing::warn!(%cause, "rules_of_chat_not_deleted");
+    }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -10,6 +10,7 @@ use registry_core::{
             AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals, MemoryApprovals, Question,
         },
         limits::{Charge, Limit, Limited, MemoryUsage, Usage},
+        rule::RuleScope,
     },
     store::{
         ApiKey, DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Persona, Session, Store, StoredTool,
@@ -91,6 +92,9 @@ pub(crate) async fn usage_contract(usage: &dyn Usage) {
 fn approval(id: &str, at: Timestamp) -> Approval {
     Approval {
         reason: None,
+        remember: vec![RuleScope::Chat { chat: "one".to_owned() }],
+        tool_sha256: "02".to_owned(),
+        via: None,
         id: id.to_owned(),
         tenant: "default".to_owned(),
         user: "ada".to_owned(),

@@ -5,7 +5,7 @@ import { askKey, givenKey } from './key.js';
 import { t } from './language.js';
 import { events } from './sse.js';
 
-/** @import { Account, Chat, Health, Library, Listed, Message, Session, Settings, Tool } from './types.d.ts' */
+/** @import { Account, ApprovalRule, Chat, Health, Library, Listed, Message, RuleScope, Session, Settings, Tool } from './types.d.ts' */
 
 /** An answer of the server that is an error. */
 export class Refused extends Error {
@@ -98,10 +98,20 @@ export const questions = async () => (await getJson('api/questions')).questions;
  * @param {boolean} approve
  * @param {string} [reason]
  * @param {Record<string, unknown>} [args] what the call is made with instead of its arguments
+ * @param {RuleScope['scope']} [remember] what else is allowed from now on
  */
-export async function answerApproval(id, approve, reason, args) {
-  await send(`api/approvals/${encodeURIComponent(id)}`, { approve, ...(reason ? { reason } : {}), ...(args ? { arguments: args } : {}) });
+export async function answerApproval(id, approve, reason, args, remember) {
+  await send(`api/approvals/${encodeURIComponent(id)}`, { approve, ...(reason ? { reason } : {}), ...(args ? { arguments: args } : {}), ...(remember ? { remember } : {}) });
 }
+
+/**
+ * What this person has allowed beforehand.
+ * @returns {Promise<ApprovalRule[]>}
+ */
+export const approvalRules = async () => (await getJson('api/approval-rules')).rules;
+
+/** @param {string} id */
+export const revokeRule = (id) => checked(`api/approval-rules/${encodeURIComponent(id)}`, { method: 'DELETE' });
 
 /** A question of a tool is shown until it expires. */
 const QUESTION_WAIT = 86_400;

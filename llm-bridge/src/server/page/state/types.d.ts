@@ -50,6 +50,15 @@ export interface CallPart {
   since?: number;
 }
 
+/** What a person may have remembered of an approval. */
+export type RuleScope =
+  | { scope: 'chat'; chat: string }
+  | { scope: 'arguments'; arguments: Record<string, unknown> }
+  | { scope: 'folder'; folder: string; argument: string; others: Record<string, unknown> };
+
+/** What a person has allowed beforehand. */
+export type ApprovalRule = RuleScope & { id: string; tool: string; via: string | null; made_at: string; applies: boolean };
+
 /** A passage of a document that an answer rests on. */
 export interface Source {
   number: number;
