@@ -186,13 +186,12 @@ impl Wanted<'_> {
     }
 
     fn charge(&self, at: Timestamp) -> Charge {
-        let policy = self.tool.policy();
         Charge {
             tenant: Arc::clone(self.tenant),
             user: self.context.caller().user.clone(),
             tool: self.tool.shared_name(),
-            cooldown: policy.cooldown,
-            daily_limit: policy.daily_limit,
+            cooldown: self.tool.cooldown(),
+            daily_limit: self.tool.daily_limit(),
             at,
         }
     }

@@ -124,6 +124,8 @@ export interface Chat {
   leaf: string | null;
 }
 
+export interface Limit { value: number; from: 'tool' | 'admin'; own: number }
+
 export interface Tool {
   name: string;
   title?: string;
@@ -138,6 +140,8 @@ export interface Tool {
   version?: string | null;
   source?: string;
   parameters?: any;
+  /** How often one user may call it. */
+  limits?: { daily_limit: Limit; cooldown_seconds: Limit };
 }
 
 export interface Health { status: string; upstream: string; model: string | null; tools: number; sign_in?: boolean; dev: boolean }
