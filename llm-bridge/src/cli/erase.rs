@@ -23,6 +23,7 @@ pub(super) async fn user(
         true => documents.remove(&uploads_of(user)).await.map_err(|error| error.message().to_owned())?.len(),
         false => 0,
     };
+    let uploaded = uploaded + documents_of_chats(settings, tenant, user).await?;
     let records = audit::erase(settings, &stores.sql, tenant, user).await?;
     if erased.is_nothing() && uploaded == 0 && records == 0 && disconnected == 0 {
         return Ok(false);
@@ -49,4 +50,17 @@ pub(super) async fn user(
         count(records, "record")
     ));
     Ok(true)
+}
+
+/// Removes the documents of a user's chats, and says how many there were.
+///
+/// # Errors
+/// When the store of documents fails.
+pub(super) async fn documents_of_chats(
+    settings: &Settings,
+    tenant: &str,
+    user: &str,
+) -> Result<usize, String> {
+    let removed = settings.documents()?.remove_of_chats((tenant, user)).await;
+    removed.map_err(|error| error.message().to_owned())
 }

@@ -311,6 +311,7 @@ fn routes(
     let with_tools = with_tools
         .merge(chat::routes())
         .merge(chats::routes())
+        .merge(documents::of_chats::routes())
         .merge(responses::routes())
         .merge(counts::routes())
         .add("/execute", execute::execute, execute::execute_operation())

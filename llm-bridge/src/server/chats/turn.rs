@@ -151,6 +151,12 @@ async fn begin(
     mut new: NewTurn,
 ) -> Result<Begun, ApiError> {
     let chat = access.chat(&id).await?;
+    // So that the tools of this turn know of them; without, they find what all share.
+    if let Some(documents) = access.documents.of_chat(&identity, &id)
+        && let Err(cause) = documents.list().await
+    {
+        tracing::warn!(chat = id, %cause, "documents_of_chat_not_read");
+    }
     let settings = Settings::of(&chat.settings)?;
     let all = access.whole_messages(&id).await?;
     let has_content = new.content.is_some();

@@ -87,6 +87,38 @@ export async function removeDocuments(path) {
   await checked(`api/documents?${new URLSearchParams({ path })}`, { method: 'DELETE' });
 }
 
+/** @param {string} chat */
+const chatDocumentsAddress = (chat) => `${chatAddress(chat)}/documents`;
+
+/**
+ * The documents that the tools of one chat find.
+ * @param {string} chat
+ * @returns {Promise<{ name: string, passages: number }[]>}
+ */
+export const chatDocuments = async (chat) => (await getJson(chatDocumentsAddress(chat))).documents;
+
+/**
+ * Adds a document to a chat; `progress` gets how much of it is sent, from 0 to 1.
+ * @param {string} chat
+ * @param {string} name
+ * @param {File} content
+ * @param {(part: number) => void} progress
+ */
+export async function addChatDocument(chat, name, content, progress) {
+  const about = new URLSearchParams({ name, modified: new Date(content.lastModified).toISOString() });
+  const headers = { 'content-type': 'application/octet-stream' };
+  /** @type {(address: string, options: any) => Promise<Response>} */
+  const sending = (address, options) => sent(address, options, progress);
+  const signal = new AbortController().signal;
+  await checked(`${chatDocumentsAddress(chat)}?${about}`, { method: 'POST', headers, body: content, signal }, sending);
+}
+
+/**
+ * @param {string} chat
+ * @param {string} name
+ */
+export const removeChatDocument = (chat, name) => checked(`${chatDocumentsAddress(chat)}?${new URLSearchParams({ name })}`, { method: 'DELETE' });
+
 /** What waits for approval. */
 export const approvals = async () => (await getJson('api/approvals')).approvals;
 /** What tools have asked. */
