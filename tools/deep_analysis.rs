@@ -177,7 +177,7 @@ impl Work<'_> {
             }
             self.ctx.status(format!("Searching the documents for \"{search}\""));
             // What has no word to look for finds nothing.
-            let found = match self.documents.search(search, FOUND, &DocumentFilter::default()).await {
+            let found = match self.documents.search_for(self.ctx, search, FOUND, &DocumentFilter::default()).await {
                 Ok(found) => found,
                 Err(error) if error.kind() == ErrorKind::InvalidArguments => Vec::new(),
                 Err(error) => return Err(error),

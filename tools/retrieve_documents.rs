@@ -17,7 +17,7 @@ struct Passages {
 #[output]
 #[derive(Debug)]
 struct FoundPassage {
-    /// The document's path.
+    /// The document's path; that of a document of this chat begins with `this chat/`.
     source: String,
     /// The headings above the passage.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -57,7 +57,7 @@ async fn retrieve_documents(
 ) -> Result<Passages, ToolError> {
     let filter = filter.unwrap_or_default().read()?;
     ctx.status(format!("Searching the documents for \"{query}\""));
-    let found = documents.search(query, limit.into(), &filter).await?;
+    let found = documents.search_for(ctx, query, limit.into(), &filter).await?;
     Ok(Passages { passages: found.into_iter().map(FoundPassage::from).collect() })
 }
 

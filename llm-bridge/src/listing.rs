@@ -32,6 +32,8 @@ pub struct Row {
     pub sends: Sends,
     /// Whether it says both itself; what it does not say counts as the worse.
     pub flow_declared: bool,
+    /// How often one user may call it.
+    pub limits: Limits,
     /// Words for searches.
     pub tags: Vec<String>,
     /// Whether the caller may use it now.
@@ -52,6 +54,44 @@ pub struct Row {
     pub parameters: Value,
     /// JSON Schema of its result; null without one.
     pub output_schema: Value,
+}
+
+/// How often one user may call a tool.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "ToolLimitsShown")]
+pub struct Limits {
+    /// Calls in a day (UTC); 0 for any number.
+    pub daily_limit: Limit<u32>,
+    /// The least time between two calls, in seconds; 0 for none.
+    pub cooldown_seconds: Limit<f64>,
+}
+
+/// A limit, and where it comes from.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Limit<T> {
+    /// As it holds.
+    pub value: T,
+    /// `tool`, or `admin` where it is set in place of the tool's own.
+    pub from: &'static str,
+    /// The tool's own.
+    pub own: T,
+}
+
+impl<T: Copy> Limit<T> {
+    fn of(own: T, set: Option<T>) -> Self {
+        Self { value: set.unwrap_or(own), from: if set.is_some() { "admin" } else { "tool" }, own }
+    }
+}
+
+impl Limits {
+    fn of(tool: &Tool) -> Self {
+        let (own, set) = (tool.policy(), tool.limits());
+        Self {
+            daily_limit: Limit::of(own.daily_limit, set.daily_limit),
+            cooldown_seconds: Limit::of(own.cooldown.as_secs_f64(), set.cooldown_seconds.map(f64::from)),
+        }
+    }
 }
 
 /// The tools by name. With `denied`, those that the caller may not use are included.
@@ -126,6 +166,7 @@ fn row_of(context: &ToolContext, tool: &Tool, reason: Option<String>, deferred: 
         reads: tool.reads(),
         sends: tool.sends(),
         flow_declared: tool.policy().reads.is_some() && tool.policy().sends.is_some(),
+        limits: Limits::of(tool),
         tags: spec.tags.clone(),
         enabled: reason.is_none(),
         deferred,

@@ -1,6 +1,6 @@
 //! Tools that admins register, switch and remove while the program runs, over HTTP and at the command line.
 
-use registry_core::{ChangeError, StoredRegistry, ToolPolicy, ToolRegistration, ToolSpec};
+use registry_core::{ChangeError, StoredRegistry, ToolLimits, ToolPolicy, ToolRegistration, ToolSpec};
 use serde_json::json;
 
 use crate::{identifier::check_identifier, recorded::Change};
@@ -44,6 +44,13 @@ pub(crate) enum ToolChange {
         /// Whether it is on then.
         enabled: bool,
     },
+    /// Sets limits in place of a tool's own; what is not set is as the tool has it.
+    Limit {
+        /// The tool's name.
+        name: String,
+        /// The limits.
+        limits: ToolLimits,
+    },
     /// Removes a tool that was registered; where there is none, nothing is to do.
     Remove {
         /// The tool's name.
@@ -57,7 +64,7 @@ impl ToolChange {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Register(spec) => &spec.tool_name,
-            Self::Switch { name, .. } | Self::Remove { name } => name,
+            Self::Switch { name, .. } | Self::Limit { name, .. } | Self::Remove { name } => name,
         }
     }
 
@@ -67,6 +74,7 @@ impl ToolChange {
             Self::Register(spec) => ("toolrack tools register", json!({"spec": spec})),
             Self::Switch { name, enabled: true } => ("toolrack tools enable", json!({"tool": name})),
             Self::Switch { name, enabled: false } => ("toolrack tools disable", json!({"tool": name})),
+            Self::Limit { name, limits } => ("toolrack tools limit", json!({"tool": name, "limits": limits})),
             Self::Remove { name } => ("toolrack tools remove", json!({"tool": name})),
         };
         Change { command, tenant: tenant.to_owned(), arguments }
@@ -80,6 +88,7 @@ impl ToolChange {
                 Ok(Some(tool.registration()))
             }
             Self::Switch { name, enabled } => stored.set_enabled(&name, enabled).await.map(Some),
+            Self::Limit { name, limits } => stored.set_limits(&name, limits).await.map(Some),
             Self::Remove { name } => stored.remove(&name).await.map(|()| None),
         }
     }

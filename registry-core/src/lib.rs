@@ -81,7 +81,7 @@ pub use id::random_id;
 pub use nearest::nearest;
 pub use outcome::{ToolOutcome, ToolReply};
 pub use plugin::{Place, Plugin};
-pub use policy::{Cost, Effect, Permission, TextTag, ToolPolicy};
+pub use policy::{Cost, Effect, Permission, TextTag, ToolLimits, ToolPolicy};
 pub use provide::{Configuration, ResourceError, ResourcePlugin, ResourceTable, Settings, resource_tables};
 pub use registry::{
     ChangeError, Overview, Query, QuestionError, Registry, RegistryBuilder, RegistryError, SEARCH_TOOLS,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
@@ -99,6 +100,25 @@ fn unknown_cost(text: &str) -> String {
 
 fn unknown_effect(text: &str) -> String {
     format!("unknown effect `{text}`; the effects are read, write, destructive")
+}
+
+/// Limits that an operator sets for a tool, in place of those that it has by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolLimits {
+    /// Calls of one user in a day (UTC); 0 for any number. Without it, as the tool has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daily_limit: Option<u32>,
+    /// The least time between two calls of one user, in seconds; 0 for none. Without it, as the tool has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cooldown_seconds: Option<u32>,
+}
+
+impl ToolLimits {
+    /// Whether nothing is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A line of text that is a call: `TAG: arg`, for models that know no other way.

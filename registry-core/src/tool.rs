@@ -7,8 +7,10 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
+use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -17,7 +19,7 @@ use crate::{
     flow::{Reads, Sends},
     handler::{Handler, ToolFuture},
     plugin::Plugin,
-    policy::{Effect, ToolPolicy},
+    policy::{Effect, ToolLimits, ToolPolicy},
     result::{ErrorKind, ToolError},
     schema::{
         ArgumentChecker, inconsistencies,
@@ -38,17 +40,23 @@ enum Code {
     Host(Option<Arc<dyn Handler>>),
 }
 
-/// Whether a tool may be used. All versions of it share one, so that what is revoked is revoked for a turn that has pinned an
+/// Whether a tool may be used, and how often. All versions of it share one, so that what is revoked is revoked for a turn that has pinned an
 /// older one too.
 #[derive(Debug)]
 pub(crate) struct Switch {
     enabled: AtomicBool,
     removed: AtomicBool,
+    /// What an operator has set in place of the tool's own limits.
+    limits: ArcSwapOption<ToolLimits>,
 }
 
 impl Switch {
     fn on() -> Arc<Self> {
-        Arc::new(Self { enabled: AtomicBool::new(true), removed: AtomicBool::new(false) })
+        Arc::new(Self {
+            enabled: AtomicBool::new(true),
+            removed: AtomicBool::new(false),
+            limits: ArcSwapOption::empty(),
+        })
     }
 }
 
@@ -169,6 +177,26 @@ impl Tool {
     /// Whether that changed anything.
     pub(crate) fn set_enabled(&self, enabled: bool) -> bool {
         self.switch.enabled.swap(enabled, Ordering::AcqRel) != enabled
+    }
+
+    pub(crate) fn set_limits(&self, limits: ToolLimits) {
+        self.switch.limits.store((!limits.is_empty()).then(|| Arc::new(limits)));
+    }
+
+    /// The limits that an operator has set in place of the tool's own.
+    pub fn limits(&self) -> ToolLimits {
+        self.switch.limits.load().as_deref().copied().unwrap_or_default()
+    }
+
+    /// Calls a user may make in a day (UTC); 0 for any number.
+    pub fn daily_limit(&self) -> u32 {
+        self.limits().daily_limit.unwrap_or(self.policy.daily_limit)
+    }
+
+    /// The least time between two calls of one user; zero for none.
+    pub fn cooldown(&self) -> Duration {
+        let set = self.limits().cooldown_seconds.map(|seconds| Duration::from_secs(seconds.into()));
+        set.unwrap_or(self.policy.cooldown)
     }
 
     pub(crate) fn is_removed(&self) -> bool {

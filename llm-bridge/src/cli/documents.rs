@@ -279,3 +279,12 @@ pub(super) async fn erase_uploads(settings: &Settings, tenant: &str, user: &str)
         false => Ok(0),
     }
 }
+
+/// Removes the documents of a user's chats, and says how many there were.
+///
+/// # Errors
+/// When the store of documents fails.
+pub(super) async fn erase_of_chats(settings: &Settings, tenant: &str, user: &str) -> Result<usize, String> {
+    let removed = settings.documents()?.remove_of_chats((tenant, user)).await;
+    removed.map_err(|error| error.message().to_owned())
+}

@@ -2,7 +2,7 @@
 
 use super::{
     Settings, audit, connections,
-    documents::erase_uploads,
+    documents::{erase_of_chats, erase_uploads},
     out::{count, tell},
     store::Stores,
 };
@@ -21,7 +21,8 @@ pub(super) async fn user(
     let disconnected = connections::of(settings, stores)?.disconnect_all(tenant, user).await?;
     // First, so that running servers take no more calls of the user.
     let erased = stores.sql.erase_user(tenant, user).await?;
-    let uploaded = erase_uploads(settings, tenant, user).await?;
+    let uploaded =
+        erase_uploads(settings, tenant, user).await? + erase_of_chats(settings, tenant, user).await?;
     let records = audit::erase(settings, &stores.sql, tenant, user).await?;
     if erased.is_nothing() && uploaded == 0 && records == 0 && disconnected == 0 {
         return Ok(false);

@@ -323,7 +323,15 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
                     connections::of(settings, stores)?.disconnect_all(&tenant, id).await?;
                 }
                 let erase = async |user: &str| erase::user(settings, stores, &tenant, user).await;
-                users::users(command, &tenant, stores.store.as_ref(), &owner, erase).await
+                let removed = match &command {
+                    users::UserCommand::Remove { id } => Some(id.clone()),
+                    _ => None,
+                };
+                let done = users::users(command, &tenant, stores.store.as_ref(), &owner, erase).await?;
+                if let Some(user) = removed {
+                    documents::erase_of_chats(settings, &tenant, &user).await?;
+                }
+                Ok(done)
             };
             with_stores(settings, change, "users", run).await
         }

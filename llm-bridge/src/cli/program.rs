@@ -35,6 +35,7 @@ impl Program<'_> {
         let mut builder = Registry::builder()
             .resources(resources)
             .approve_destructive(guard.approve_destructive)
+            .approval_rules(guard.approval_rules)
             .flow(self.settings.flow)
             .approval_timeout(Duration::from_secs(guard.approval_seconds))
             .concurrency(guard.concurrency())

@@ -1,8 +1,8 @@
-//! `toolrack tools enable`, `disable`, `register` and `remove`.
+//! `toolrack tools enable`, `disable`, `limit`, `register` and `remove`.
 
 use std::path::{Path, PathBuf};
 
-use registry_core::{RegistryEvent, StoredRegistry, ToolRegistration, ToolSpec};
+use registry_core::{Registry, RegistryEvent, StoredRegistry, ToolLimits, ToolRegistration, ToolSpec};
 
 use super::{out::tell, tenant::Tenant};
 use crate::registering::{ToolChange, read_spec};
@@ -14,6 +14,19 @@ pub(super) enum ChangeCommand {
     Enable(ToolArguments),
     /// Disable a tool, also in running servers
     Disable(ToolArguments),
+    /// Set how often a user may call a tool, also in running servers; without options, as the tool has it
+    Limit {
+        /// The tool's name
+        name: String,
+        /// Calls of a user in a day (UTC); 0 for any number
+        #[arg(long)]
+        daily: Option<u32>,
+        /// The least time between two calls of a user, in seconds; 0 for none
+        #[arg(long)]
+        cooldown: Option<u32>,
+        #[command(flatten)]
+        tenant: Tenant,
+    },
     /// Register a tool by its spec, also in running servers; without code it is listed and cannot be called
     Register {
         /// A JSON file with the tool's spec, `-` for standard input
@@ -43,6 +56,10 @@ impl ChangeCommand {
             Self::Disable(ToolArguments { name, tenant }) => {
                 (ToolChange::Switch { name, enabled: false }, tenant)
             }
+            Self::Limit { name, daily, cooldown, tenant } => {
+                let limits = ToolLimits { daily_limit: daily, cooldown_seconds: cooldown };
+                (ToolChange::Limit { name, limits }, tenant)
+            }
             Self::Register { file, tenant } => (ToolChange::Register(Box::new(spec_in(&file)?)), tenant),
             Self::Remove(ToolArguments { name, tenant }) => (ToolChange::Remove { name }, tenant),
         };
@@ -65,6 +82,7 @@ pub(super) async fn change(
     stored: &StoredRegistry,
 ) -> Result<Vec<RegistryEvent>, String> {
     let mut events = stored.registry().subscribe();
+    let limits = matches!(change, ToolChange::Limit { .. });
     let (name, registers) = (change.name().to_owned(), matches!(change, ToolChange::Register(_)));
     let known = stored.registry().get(&name).is_some();
     let made = change.make(stored).await.map_err(|error| error.to_string())?;
@@ -76,6 +94,7 @@ pub(super) async fn change(
             let version = spec.version.map(|version| format!(" {version}")).unwrap_or_default();
             tell(format_args!("registered {name}{version}; without code it is listed and cannot be called"));
         }
+        Some(_) if limits => tell(limits_of(stored.registry(), &name)),
         Some(registration) => {
             tell(format_args!("{name} is {}", if registration.enabled { "on" } else { "off" }));
         }
@@ -83,4 +102,21 @@ pub(super) async fn change(
         None => tell(format_args!("there is no tool `{name}`; nothing to remove")),
     }
     Ok(events)
+}
+
+/// How often a user may call a tool, in a sentence.
+fn limits_of(registry: &Registry, name: &str) -> String {
+    let Some(tool) = registry.get(name) else { return format!("there is no tool `{name}` any more") };
+    let limits = [
+        match tool.daily_limit() {
+            0 => None,
+            1 => Some("once a day".to_owned()),
+            calls => Some(format!("{calls} times a day")),
+        },
+        (!tool.cooldown().is_zero()).then(|| format!("once in {} s", tool.cooldown().as_secs_f64())),
+    ];
+    let limits: Vec<String> = limits.into_iter().flatten().collect();
+    let often = if limits.is_empty() { "as often as they like".to_owned() } else { limits.join(", ") };
+    let set = if tool.limits().is_empty() { ", as the tool has it" } else { "" };
+    format!("users may call {name} {often}{set}")
 }

@@ -55,6 +55,19 @@ pub(super) async fn change<T, E: Display + Into<ApiError>>(
     make: impl Future<Output = Result<T, E>>,
 ) -> Result<T, ApiError> {
     identity.require(Permission::Admin, &format!("`{command}`"))?;
+    audited(identity, command, arguments, make).await
+}
+
+/// Makes a change that is the caller's own matter, recorded in the audit.
+///
+/// # Errors
+/// When the audit cannot be written, or the change fails.
+pub(super) async fn audited<T, E: Display + Into<ApiError>>(
+    identity: &Identity,
+    command: &'static str,
+    arguments: Value,
+    make: impl Future<Output = Result<T, E>>,
+) -> Result<T, ApiError> {
     let tenant = identity.registry.tenant().to_owned();
     let change = Change { command, tenant, arguments };
     let audit = identity.registry.audit().as_ref();

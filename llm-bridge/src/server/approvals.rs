@@ -4,18 +4,24 @@ use std::borrow::Cow;
 
 use axum::{
     Extension, Json,
+    extract::State,
     http::{Method, StatusCode},
 };
 use registry_core::{
     Permission,
-    guard::approval::{AnswerError, Approval, ApprovalAnswer},
+    guard::{
+        approval::{AnswerError, Approval, ApprovalAnswer},
+        rule::RuleKind,
+    },
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
+    App,
     api_error::ApiError,
+    approval_rules,
     body::{Body, JsonBody},
     identity::Identity,
     name::Name,
@@ -35,10 +41,13 @@ pub(super) struct Answer {
     /// What an approved call is made with instead of its arguments; all of them, not the changed ones alone.
     #[serde(default)]
     arguments: Option<Map<String, Value>>,
+    /// What else is allowed from now on, of what the approval offers in `remember`; only by the person whose call it is.
+    #[serde(default)]
+    remember: Option<RuleKind>,
 }
 
 impl Body for Answer {
-    const EXAMPLE: &str = "`{\"approve\": true}`, `{\"approve\": true, \"arguments\": {…}}` or `{\"approve\": false, \"reason\": …}`";
+    const EXAMPLE: &str = "`{\"approve\": true}`, `{\"approve\": true, \"arguments\": {…}}`, `{\"approve\": true, \"remember\": \"arguments\"}` or `{\"approve\": false, \"reason\": …}`";
 }
 
 /// Users answer for their own calls, admins for everybody's.
@@ -46,17 +55,17 @@ fn may_answer(identity: &Identity, approval: &Approval) -> bool {
     approval.user == identity.caller.user || identity.caller.level >= Permission::Admin
 }
 
-/// An approval without the hash of the arguments, which could reveal a short secret.
+/// An approval without hashes: that of the arguments could reveal a short secret.
 #[derive(Serialize)]
 pub(super) struct Shown(Value);
 
-const HIDDEN: &str = "arguments_sha256";
+const HIDDEN: [&str; 2] = ["arguments_sha256", "tool_sha256"];
 
 impl From<&Approval> for Shown {
     fn from(approval: &Approval) -> Self {
         let mut shown = serde_json::to_value(approval).unwrap_or_default();
         if let Some(members) = shown.as_object_mut() {
-            members.remove(HIDDEN);
+            HIDDEN.iter().for_each(|name| drop(members.remove(*name)));
         }
         Self(shown)
     }
@@ -70,10 +79,10 @@ impl JsonSchema for Shown {
     fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
         let mut schema = Approval::json_schema(schemas);
         if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-            properties.remove(HIDDEN);
+            HIDDEN.iter().for_each(|name| drop(properties.remove(*name)));
         }
         if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
-            required.retain(|name| name != HIDDEN);
+            required.retain(|name| HIDDEN.iter().all(|hidden| name != hidden));
         }
         schema
     }
@@ -103,30 +112,47 @@ pub(super) fn answer_operation() -> Operation {
         .reads::<Answer>()
         .answers::<Shown>(200, "The answered approval.")
         .refuses(404, "There is no such approval that the user may answer (`approval_not_found`).")
-        .refuses(409, "It was answered already, or has expired (`approval_closed`).")
+        .refuses(409, "It was answered already, or has expired (`approval_closed`), or the user has too many rules (`approval_rules_full`).")
         .refuses(
             422,
-            "The call cannot be made with these arguments (`invalid_arguments`); it goes on waiting.",
+            "The call cannot be made with these arguments (`invalid_arguments`), or this cannot be remembered (`cannot_be_remembered`); it goes on waiting.",
         )
 }
 
 pub(super) async fn answer(
     Extension(identity): Extension<Identity>,
     Name(id): Name,
-    JsonBody(Answer { approve, reason, arguments }): JsonBody<Answer>,
+    State(app): State<App>,
+    JsonBody(Answer { approve, reason, arguments, remember }): JsonBody<Answer>,
 ) -> Result<Json<Shown>, ApiError> {
     let unknown = || ApiError::not_found("approval_not_found", format!("there is no approval `{id}`"));
     let approval = identity.registry.approval(&id).await?;
     // Whether another user has it is not disclosed.
-    approval.filter(|approval| may_answer(&identity, approval)).ok_or_else(unknown)?;
+    let approval = approval.filter(|approval| may_answer(&identity, approval)).ok_or_else(unknown)?;
+    let rule = match remember {
+        Some(_) if !approve || arguments.is_some() => {
+            return Err(approval_rules::not_remembered(
+                "what is remembered is that a call is allowed as it is",
+            ));
+        }
+        Some(kind) => approval_rules::keep(&app, &identity, &approval, kind).await?,
+        None => None,
+    };
     let answer = ApprovalAnswer {
         approve,
-        by: identity.caller.user,
+        by: identity.caller.user.clone(),
         reason,
         content: None,
         arguments: arguments.map(Value::Object),
     };
-    match identity.registry.answer_approval(&id, answer).await {
+    let answered = identity.registry.answer_approval(&id, answer).await;
+    match (&answered, rule) {
+        (Ok(_), Some(rule)) => approval_rules::allow_waiting(&identity, &rule).await,
+        // Somebody else has answered it, who may have said no.
+        (Err(_), Some(rule)) => drop(approval_rules::revoke_by_id(&identity, &rule.id).await?),
+        (_, None) => {}
+    }
+    match answered {
         Ok(approval) => Ok(Json(Shown::from(&approval))),
         Err(AnswerError::Unknown) => Err(unknown()),
         Err(AnswerError::Closed) => {

@@ -3,6 +3,7 @@
 //! Uploaded files are not written to disk. A document is stored as `uploads/USER/NAME` and belongs to that user.
 
 mod intake;
+mod of_chats;
 mod reading;
 mod upload;
 mod upload_path;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 pub use toolrack_documents::Documents;
-use toolrack_documents::{Added, DocumentFilter, DocumentKind, Quota, StoredDocument, read};
+use toolrack_documents::{Added, ChatDocuments, DocumentFilter, DocumentKind, Quota, StoredDocument, read};
 
 use super::{
     App, ServerSettings, api_error::ApiError, identity::Identity, openapi::Operation, query::QueryParameters,
@@ -33,15 +34,18 @@ use intake::{Intake, Read, Taken};
 use reading::{DocumentReading, Work};
 pub use upload::{Upload, UploadLimits};
 pub(crate) use upload_path::uploads_of;
-use upload_path::{is_below, upload_path};
+use upload_path::{check_name, is_below, upload_path};
 
 /// The limit of listed documents.
 const LISTED: usize = 1000;
 
 impl UploadLimits {
     fn of(self, user: &str) -> Quota {
-        let bytes = self.mebibytes.saturating_mul(1 << 20);
-        Quota { folder: uploads_of(user), documents: self.documents, bytes }
+        self.in_folder(uploads_of(user))
+    }
+
+    fn in_folder(self, folder: String) -> Quota {
+        Quota { folder, documents: self.documents, bytes: self.mebibytes.saturating_mul(1 << 20) }
     }
 
     fn exceeded(self) -> ApiError {
@@ -86,6 +90,38 @@ impl DocumentAccess {
         self.documents.as_ref().map(|documents| documents.for_tenant(identity.registry.tenant()))
     }
 
+    /// Those of a chat of the caller; `None` where this server keeps none.
+    fn of_chat(&self, identity: &Identity, chat: &str) -> Option<ChatDocuments> {
+        let owner = (identity.registry.tenant(), identity.caller.user.as_str());
+        self.documents.as_ref()?.of_chat(owner, chat)
+    }
+
+    /// Reads those of a chat whose turn begins, so that its tools know of them; without, they find what all share.
+    pub(super) async fn learn_of_chat(&self, identity: &Identity, chat: &str) {
+        if let Some(documents) = self.of_chat(identity, chat)
+            && let Err(cause) = documents.list().await
+        {
+            tracing::warn!(chat, %cause, "documents_of_chat_not_read");
+        }
+    }
+
+    /// Removes those of a chat that is deleted.
+    pub(super) async fn forget_chat(&self, identity: &Identity, chat: &str) {
+        if let Some(documents) = self.of_chat(identity, chat)
+            && let Err(cause) = documents.remove(None).await
+        {
+            tracing::error!(chat, %cause, "documents_of_chat_not_removed");
+        }
+    }
+
+    /// Removes those of all chats of a user who is gone.
+    pub(super) async fn forget_chats_of(&self, identity: &Identity, user: &str) {
+        let Some(documents) = &self.documents else { return };
+        if let Err(cause) = documents.remove_of_chats((identity.registry.tenant(), user)).await {
+            tracing::error!(user, %cause, "documents_of_chats_not_removed");
+        }
+    }
+
     /// The same if there are any: listing creates no file.
     fn there(&self, identity: &Identity) -> Option<Documents> {
         self.of(identity).filter(|documents| documents.are_there())
@@ -111,6 +147,7 @@ pub(super) fn routes() -> Routes {
         .add("/api/documents", list, list_operation())
         .add("/api/documents", add, add_operation())
         .add("/api/documents", remove, remove_operation())
+        .merge(of_chats::routes())
 }
 
 fn may_remove(caller: &Caller, path: &str) -> bool {
@@ -240,17 +277,41 @@ struct AddQuery {
 }
 
 async fn add(
-    State(App { backend, documents: access, .. }): State<App>,
+    State(app): State<App>,
     Extension(identity): Extension<Identity>,
     query: Result<QueryParameters<AddQuery>, ApiError>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<AddedDocument>, ApiError> {
     intake::check_bytes(&headers)?;
+    let access = &app.documents;
     let documents = access.to_add_to(&identity)?;
     let user = &identity.caller.user;
     let QueryParameters(AddQuery { name, modified }) = query?;
     let path = upload_path(user, &name).map_err(|message| ApiError::invalid("name", message))?;
+    let place = Destination { quota: access.limits.of(user), path: path.clone(), documents };
+    let (outcome, passages) =
+        receive(&app, &identity, place, AddQuery { name, modified }, &headers, body).await?;
+    tracing::info!(tenant = identity.registry.tenant(), user, path, ?outcome, "document_added");
+    Ok(Json(AddedDocument { path, outcome, passages }))
+}
+
+/// Where a file that is sent becomes a document.
+struct Destination {
+    documents: Documents,
+    path: String,
+    quota: Quota,
+}
+
+/// Takes a file and adds it. Gives how many passages it has.
+async fn receive(
+    App { backend, documents: access, .. }: &App,
+    identity: &Identity,
+    Destination { documents, path, quota }: Destination,
+    AddQuery { name, modified }: AddQuery,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<(Added, u64), ApiError> {
     let modified = modified.filter(|at| !at.is_empty()).map(|at| at.parse::<Timestamp>());
     let modified = modified.transpose().map_err(|fault| {
         ApiError::invalid("modified", format!("not a time such as 2026-01-31T08:00:00Z: {fault}"))
@@ -258,13 +319,13 @@ async fn add(
     let kind = intake::kind_of(&name)?;
     let kept_under = path.clone();
     let file = move |bytes| read::File::new(&kept_under, kind, bytes, modified);
-    let sender = (identity.registry.tenant().to_owned(), user.clone());
-    let taken = access.intake.take(sender, &headers, body, file).await?;
+    let sender = (identity.registry.tenant().to_owned(), identity.caller.user.clone());
+    let taken = access.intake.take(sender, headers, body, file).await?;
     let is_there = documents.has(&path, taken.file.hash()).await?;
     let outcome = if is_there {
         Added::Unchanged
     } else {
-        let (limits, quota) = (access.limits, access.limits.of(user));
+        let limits = access.limits;
         if !documents.has_room(&quota, &path, taken.size).await? {
             return Err(limits.exceeded());
         }
@@ -285,8 +346,7 @@ async fn add(
     };
     let kept = below(&documents, Some(path.clone())).await?;
     let passages = kept.into_iter().find(|document| document.path == path).map_or(0, |kept| kept.passages);
-    tracing::info!(tenant = identity.registry.tenant(), user, path, ?outcome, "document_added");
-    Ok(Json(AddedDocument { path, outcome, passages }))
+    Ok((outcome, passages))
 }
 
 /// The removed documents.

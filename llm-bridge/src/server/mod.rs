@@ -5,6 +5,7 @@ mod accounts;
 mod admin;
 mod answering;
 mod api_error;
+mod approval_rules;
 mod approvals;
 mod audit;
 mod body;
@@ -337,6 +338,7 @@ fn routes(
         .add("/refresh-tools", modules::refresh, modules::refresh_operation())
         .add("/api/approvals", approvals::list, approvals::list_operation())
         .add("/api/approvals/{id}", approvals::answer, approvals::answer_operation())
+        .merge(approval_rules::routes())
         .add("/api/questions", questions::list, questions::list_operation())
         .add("/api/questions/{id}", questions::read, questions::read_operation())
         .add("/api/questions/{id}", questions::answer, questions::answer_operation())

@@ -6,7 +6,7 @@ use axum::{
     http::{Method, StatusCode},
     response::{IntoResponse, Response},
 };
-use registry_core::{ChangeError, Query as Search, RegistryError, ToolRegistration, ToolSpec};
+use registry_core::{ChangeError, Query as Search, RegistryError, ToolLimits, ToolRegistration, ToolSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -76,21 +76,25 @@ fn search(Query(parameters): Parameters) -> Result<Search, String> {
     Ok(search)
 }
 
-/// On or off.
+/// On or off, and limits; what is not named stays.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ToolSwitch")]
 pub(super) struct Switch {
     /// Whether the tool can be used.
-    enabled: bool,
+    #[serde(default)]
+    enabled: Option<bool>,
+    /// What is set in place of the tool's own limits, all of it; `{}` for nothing.
+    #[serde(default)]
+    limits: Option<ToolLimits>,
 }
 
 impl Body for Switch {
-    const EXAMPLE: &str = "`{\"enabled\": true}` or `{\"enabled\": false}`";
+    const EXAMPLE: &str = "`{\"enabled\": true}`, `{\"enabled\": false}` or `{\"limits\": {\"daily_limit\": 100, \"cooldown_seconds\": 2}}`";
 }
 
 pub(super) fn switch_operation() -> Operation {
-    Operation::new(Method::POST, "Tools", "switch_tool", "Enable or disable a tool")
+    Operation::new(Method::POST, "Tools", "switch_tool", "Enable or disable a tool, or set its limits")
         .details("It takes effect at once, also in running turns.")
         .path("name", "The tool's name.")
         .reads::<Switch>()
@@ -103,9 +107,20 @@ pub(super) fn switch_operation() -> Operation {
 pub(super) async fn switch(
     Admin(identity): Admin,
     Name(name): Name,
-    JsonBody(Switch { enabled }): JsonBody<Switch>,
+    JsonBody(Switch { enabled, limits }): JsonBody<Switch>,
 ) -> Result<Response, ApiError> {
-    change(&identity, ToolChange::Switch { name, enabled }).await
+    let limit = limits.map(|limits| ToolChange::Limit { name: name.clone(), limits });
+    let switch = enabled.map(|enabled| ToolChange::Switch { name, enabled });
+    match (limit, switch) {
+        (None, None) => {
+            Err(ApiError::invalid("body", format!("nothing is to change; write {}", Switch::EXAMPLE)))
+        }
+        (Some(one), None) | (None, Some(one)) => change(&identity, one).await,
+        (Some(limit), Some(switch)) => {
+            change(&identity, limit).await?;
+            change(&identity, switch).await
+        }
+    }
 }
 
 pub(super) fn register_operation() -> Operation {

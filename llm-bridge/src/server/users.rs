@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::{
     Extension, Json,
+    extract::State,
     http::{Method, StatusCode},
 };
 use jiff::Timestamp;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
+    App,
     admin::{self, Admin, NOT_ADMIN},
     api_error::ApiError,
     body::{Body, JsonBody},
@@ -207,11 +209,16 @@ fn remove_operation() -> Operation {
         .refuses(404, "There is no such user (`user_not_found`).")
 }
 
-async fn remove(Admin(identity): Admin, Name(id): Name) -> Result<StatusCode, ApiError> {
+async fn remove(
+    State(app): State<App>,
+    Admin(identity): Admin,
+    Name(id): Name,
+) -> Result<StatusCode, ApiError> {
     known(&identity, &id).await?;
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let remove = store.remove_user(tenant, &id, SystemClock.now());
     admin::change(&identity, "toolrack user remove", json!({"user": id}), remove).await?;
+    app.documents.forget_chats_of(&identity, &id).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

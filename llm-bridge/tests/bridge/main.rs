@@ -9,8 +9,10 @@
     clippy::unreachable
 )]
 
+mod b17_chat_documents;
 mod b17_chats;
 mod b17_console;
+mod b17_rules;
 mod b20_flow;
 mod b21_sign_in;
 mod b21_traces;

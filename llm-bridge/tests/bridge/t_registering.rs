@@ -44,6 +44,22 @@ async fn s13_admins_register_switch_and_remove_tools_over_http() {
         let registration = json!({"spec": spec, "enabled": enabled, "created_at": created_at});
         assert_eq!((status, switched), (StatusCode::OK, registration));
     }
+    let limited = json!({"limits": {"daily_limit": 2, "cooldown_seconds": 0}});
+    assert_eq!(post("/api/tools/weather_lookup", &ada, &limited).await.0, StatusCode::FORBIDDEN);
+    let (status, set) = post("/api/tools/weather_lookup", &root, &limited).await;
+    assert_eq!((status, &set["limits"]), (StatusCode::OK, &limited["limits"]));
+    let listed = rack.client.get(format!("{}/api/tools", rack.base)).bearer_auth(&root).send().await.unwrap();
+    let listed: Value = listed.json().await.unwrap();
+    let listed = listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "weather_lookup");
+    let daily = json!({"value": 2, "from": "admin", "own": 0});
+    assert_eq!(listed.unwrap()["limits"]["daily_limit"], daily);
+    let (status, both) =
+        post("/api/tools/weather_lookup", &root, &json!({"limits": {}, "enabled": true})).await;
+    assert_eq!((status, both.get("limits")), (StatusCode::OK, None));
+    for nothing in [json!({}), json!({"limits": {"daily_limit": -1}}), json!({"limits": {"weekly": 1}})] {
+        let (status, _) = post("/api/tools/weather_lookup", &root, &nothing).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{nothing}");
+    }
     let with = |field: &str, value: Value| {
         let mut spec = spec.clone();
         spec[field] = value;
@@ -80,6 +96,9 @@ async fn s13_admins_register_switch_and_remove_tools_over_http() {
     let outcomes =
         records.iter().filter(|record| record.phase == Phase::Outcome && record.success == Some(true));
     let made: Vec<&str> = outcomes.filter_map(|record| record.tool.strip_prefix("toolrack tools ")).collect();
-    let expected = ["register", "register", "disable", "disable", "enable", "register", "remove", "remove"];
+    let expected = [
+        "register", "register", "disable", "disable", "enable", "limit", "limit", "enable", "register",
+        "remove", "remove",
+    ];
     assert_eq!(made, expected);
 }

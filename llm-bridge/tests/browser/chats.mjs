@@ -111,6 +111,60 @@ export async function chats(browser) {
     }
   });
 
+  await check('b17 a call is allowed for a folder by keyboard alone, runs without a question then, and is asked about again once that is revoked', async () => {
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    const drop = (path) => ask(page, `Drop the file "${path}".`);
+    const card = page.locator('.answer:last-child .call-ask');
+    await drop('notes/old/a.md');
+    await card.locator('.remember summary').focus();
+    await page.keyboard.press('Enter');
+    equal(await card.locator('.remember button:visible').count(), 3, 'choices');
+    if (!(await card.locator('.remember-folder').innerText()).includes('notes/old')) throw new Error('the folder is not named');
+    await shot(page, 'chats-remember');
+    await card.locator('.remember-folder').focus();
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.answer:last-child .call[data-name="drop_file"][data-state="ok"]');
+    await idle(page);
+    await drop('notes/old/b.md');
+    await page.waitForSelector('.answer:last-child .call[data-state="ok"]:has-text("notes/old/b.md")');
+    await idle(page);
+    await drop('notes/old/../b.md');
+    await card.locator('.refuse').click();
+    await idle(page);
+    await page.click('#settings-open');
+    await page.waitForSelector('.rule[data-scope="folder"]:has-text("notes/old")');
+    await shot(page, 'chats-rules');
+    await page.focus('.rule .revoke');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.rules', { state: 'detached' });
+    await page.keyboard.press('Escape');
+    await drop('notes/old/c.md');
+    await card.locator('.refuse').click();
+    await idle(page);
+  });
+
+  await check('b17 what is allowed in a chat runs there without a question, and is gone with the chat', async () => {
+    await ask(page, 'Drop the file "one.md".');
+    await page.locator('.answer:last-child .remember summary').click();
+    equal(await page.locator('.answer:last-child .remember button:visible').count(), 2, 'choices without a folder');
+    await page.click('.answer:last-child .remember-chat');
+    await page.waitForSelector('.answer:last-child .call[data-name="drop_file"][data-state="ok"]');
+    await idle(page);
+    await ask(page, 'Drop the file "two.md".');
+    await page.waitForSelector('.answer:last-child .call[data-state="ok"]:has-text("two.md")');
+    await idle(page);
+    await page.click('#settings-open');
+    await page.waitForSelector('.rule[data-scope="chat"] a:has-text("Drop the file")');
+    await page.keyboard.press('Escape');
+    await choose(page, 0, 'Delete');
+    await page.click('.chat-delete .danger');
+    await page.waitForSelector('#welcome');
+    await page.click('#settings-open');
+    await page.waitForSelector('#settings-rules + .empty');
+    await page.keyboard.press('Escape');
+  });
+
   await check('b17 a running turn is stopped, and is kept as far as it came', async () => {
     await ask(page, ERASE);
     await page.waitForSelector('.answer:last-child .call-ask');
@@ -206,6 +260,41 @@ export async function chats(browser) {
     if (!(await page.innerText('.asked')).includes('a = 1')) throw new Error('the text is not in the message');
     await page.reload();
     await page.waitForFunction(() => document.querySelector('.asked-files img')?.naturalWidth === 60);
+  });
+
+  await check('b17 a document of a chat is found in it and in no other, and goes when it is removed', async () => {
+    const about = 'Retrieve documents about what lapsang is smoked over';
+    const found = async () => {
+      await ask(page, about);
+      await page.waitForSelector('.answer:last-child .call[data-name="retrieve_documents"][data-state="ok"]');
+      await idle(page);
+      await page.locator('.answer:last-child .call summary').click();
+      return (await page.innerText('.answer:last-child .call-body')).includes('this chat/lapsang.md');
+    };
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    await page.fill('#question', 'Not yet sent');
+    // Too long for a message.
+    await page.evaluate(() => {
+      const clipboardData = new DataTransfer();
+      clipboardData.items.add(new File([`# Lapsang\n\nLapsang is smoked over pine.\n\n${'Tea is a drink.\n\n'.repeat(15_000)}`], 'lapsang.md', { type: '' }));
+      document.getElementById('question').dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+    });
+    await page.waitForSelector('#chat-documents li[data-ready="true"]:has-text("lapsang.md")');
+    equal(await page.inputValue('#question'), 'Not yet sent', 'draft');
+    equal(await found(), true, 'found in its chat');
+    await shot(page, 'chats-document');
+    const address = page.url();
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    await page.waitForSelector('#chat-documents', { state: 'detached' });
+    equal(await found(), false, 'found in another chat');
+    equal(await page.evaluate(() => fetch('api/documents').then((answer) => answer.text()).then((text) => text.includes('lapsang'))), false, 'listed among the shared ones');
+    await page.goto('about:blank');
+    await page.goto(address);
+    await page.click('#chat-documents button[aria-label="Remove lapsang.md"]');
+    await page.waitForSelector('#chat-documents', { state: 'detached' });
+    equal(await found(), false, 'found when it is removed');
   });
 
   await check('chats: no console error, CSP violation or foreign request', () => equal(complaints, [], 'complaints'));

@@ -72,6 +72,28 @@ export async function consoleOfAdmins(browser) {
     equal(await listed(), true, 'enabled again');
   });
 
+  await check('u29 a limit is set and taken back, and holds for the next call', async () => {
+    await page.click('button.link:has-text("erase_note")');
+    equal(await page.locator('#limits [name="daily_limit"]').inputValue(), '', 'a limit that nobody has set');
+    await page.fill('#limits [name="daily_limit"]', '1');
+    await page.focus('#limits button[type="submit"]');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#limits small:has-text("set by an admin; the tool has no limit")');
+    await page.fill('#tool [name="title"]', 'milk');
+    await page.click('#try button[type="submit"]');
+    await page.click('#tool .allow');
+    await page.waitForSelector('#reply:has-text("The note is gone.")');
+    await page.click('#try button[type="submit"]');
+    await page.waitForSelector('#tool .fault:has-text("once a day")');
+    await shot(page, 'console-limits');
+    complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('429')));
+    await page.fill('#limits [name="daily_limit"]', '');
+    await page.click('#limits button[type="submit"]');
+    await page.waitForFunction(() => [...document.querySelectorAll('#limits small')].every((about) => about.textContent === 'as the tool has it'));
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('#tool', { state: 'detached' });
+  });
+
   await check('u29 users, levels, personas and keys are made, changed and removed', async () => {
     await go(page, 'personas');
     await page.fill('#add-persona input', 'reading');

@@ -34,6 +34,16 @@ handler = "fixed"
 effect = "destructive"
 parameters = { type = "object", properties = { title = { type = "string", description = "The note's title." } }, required = ["title"] }
 implementation = { type = "mock", mock_response = "The note is gone." }
+[[tools]]
+name = "drop_file"
+description = "Drops a file for good."
+type = "function"
+handler = "fixed"
+effect = "destructive"
+reads = []
+sends = "nothing"
+parameters = { type = "object", properties = { path = { type = "string", description = "The file." } }, required = ["path"] }
+implementation = { type = "mock", mock_response = "The file is gone." }
 """
 
 # A server for the console: its user is an admin, and traces are kept, though nobody takes them.

@@ -85,7 +85,9 @@ impl HttpGate {
         if name.trim().is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
             return wrong("it has to be a text of 1 to 256 bytes, without control characters");
         }
-        if name.starts_with("user:") || OF_PERSONS.contains(&name) {
+        if ["user:", "rule:"].iter().any(|of_persons| name.starts_with(of_persons))
+            || OF_PERSONS.contains(&name)
+        {
             return wrong("the audit uses it for the decisions of a person; choose another name");
         }
         Ok(Self { name: name.to_owned(), ..self })

@@ -209,6 +209,9 @@ fn new_question(
     Ok(Approval {
         call: None,
         reason: None,
+        remember: Vec::new(),
+        tool_sha256: String::new(),
+        via: None,
         id: random_id().map_err(StoreError::unavailable)?,
         tenant: context.tenant().to_owned(),
         user: context.caller().user.clone(),

@@ -27,6 +27,7 @@ impl<'a> Fitted<'a> {
             context: &self.context,
             arguments: &self.arguments,
             origin: &self.origin,
+            state: &self.registry.shared.common.state,
             clock: self.registry.shared.common.clock.as_ref(),
         };
         let mut decision = None;

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::rule::RuleScope;
 use crate::{
     future::BoxFuture,
     store::{StoreError, StoreFuture},
@@ -45,6 +46,15 @@ pub struct Approval {
     /// What the call would do with what its turn has read, where it is asked about for that: a sentence for the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What the person may have remembered with a yes; none where the call is asked about for more than that it cannot be undone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remember: Vec<RuleScope>,
+    /// What the tool was when it was asked about; empty where nothing may be remembered.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tool_sha256: String,
+    /// Who makes the call for the user, where that is somebody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// Who may use the answer: one call that waits for it, or whoever comes back for it, as
     /// `ToolContext::with_approval_scope` says.
     #[serde(default)]

@@ -69,7 +69,7 @@ pub enum GateError {
 
 /// Weighs calls. It is asked for tools that have `gate = true`. `HttpGate` in `toolrack-http` asks one over HTTP.
 pub trait Gate: Send + Sync {
-    /// Its name, for the audit. `person`, `timeout` and what begins with `user:` are what that says of persons, and `flow` is of rules.
+    /// Its name, for the audit. `person`, `timeout` and what begins with `user:` or `rule:` are what that says of persons, and `flow` is of rules.
     fn name(&self) -> &str;
 
     /// Whether a call is refused when the gate fails or takes longer than [`GATE_TIMEOUT`]. Where not, the call is
@@ -90,7 +90,7 @@ pub trait Gate: Send + Sync {
 pub struct Decision {
     /// What was decided.
     pub verdict: Verdict,
-    /// The gate's name, `user:ID` for a person, or `flow` for a rule about what was read.
+    /// The gate's name, `user:ID` for a person, `rule:ID` for what a person has allowed beforehand, or `flow` for a rule about what was read.
     pub by: String,
     /// What the gate had said, where a person was asked after it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
-use crate::{policy::ToolPolicy, store::StoreFuture};
+use crate::{store::StoreFuture, tool::Tool};
 
 /// Seconds of a day; UTC as computers count it has no other days.
 const DAY: i64 = 86_400;
@@ -93,8 +93,8 @@ impl<U: Usage + ?Sized> Usage for Arc<U> {
 }
 
 /// Whether a tool's calls have to be counted at all.
-pub(crate) fn is_limited(policy: &ToolPolicy) -> bool {
-    policy.daily_limit > 0 || !policy.cooldown.is_zero()
+pub(crate) fn is_limited(tool: &Tool) -> bool {
+    tool.daily_limit() > 0 || !tool.cooldown().is_zero()
 }
 
 /// Keeps count in memory, until the process ends.

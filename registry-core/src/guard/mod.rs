@@ -7,6 +7,7 @@ pub mod gate;
 pub mod limits;
 mod nested;
 pub(crate) mod person;
+pub mod rule;
 
 use std::{
     pin::pin,
@@ -31,7 +32,7 @@ use crate::{
     id::random_id,
     policy::Effect,
     result::{ErrorKind, ToolError},
-    store::StoreError,
+    store::{StateStore, StoreError},
     tool::Tool,
 };
 use approval::{APPROVAL_TIMEOUT, Approvals, MemoryApprovals};
@@ -40,6 +41,7 @@ use gate::{Decision, GATE_TIMEOUT, Gate, GateAnswer, GateError, GateRequest, Ver
 use limits::{Charge, Limit, Limited, MemoryUsage, Usage};
 use nested::{Nested, Running};
 use person::{Held, Yes};
+use rule::Rules;
 
 /// Who has decided where a rule refuses a call for what its turn has read.
 const FLOW: &str = "flow";
@@ -54,6 +56,8 @@ pub(crate) struct Guards {
     pub(crate) approvals: Arc<dyn Approvals>,
     /// Whether a person is asked before a destructive call.
     pub(crate) approve_destructive: bool,
+    /// Whether what persons have allowed beforehand is applied.
+    pub(crate) approval_rules: bool,
     /// What happens to calls that would send private data outside, or act after untrusted text.
     pub(crate) flow: FlowRules,
     pub(crate) approval_timeout: Duration,
@@ -74,6 +78,7 @@ impl Default for Guards {
             gate: None,
             approvals: Arc::new(MemoryApprovals::default()),
             approve_destructive: true,
+            approval_rules: true,
             flow: FlowRules::default(),
             approval_timeout: APPROVAL_TIMEOUT,
             limiter: Arc::new(ConcurrencyLimiter::new(Concurrency::default())),
@@ -93,6 +98,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) context: &'a ToolContext,
     pub(crate) arguments: &'a Map<String, Value>,
     pub(crate) origin: &'a Origin,
+    /// Where rules of persons are kept.
+    pub(crate) state: &'a Arc<dyn StateStore>,
     pub(crate) clock: &'a dyn Clock,
 }
 
@@ -152,6 +159,16 @@ struct Asked {
     changed: Option<Map<String, Value>>,
 }
 
+/// What rules and the gate say of a call that may be made.
+struct Considered {
+    /// Whether a person is asked.
+    ask_person: bool,
+    /// What the call would do with what was read, where it is asked about for that.
+    reason: Option<String>,
+    /// Whether all there is to ask about is that it cannot be undone, which a person can have allowed beforehand.
+    by_effect_alone: bool,
+}
+
 /// What came of asking.
 pub(crate) enum Admission {
     /// The call may be made.
@@ -169,13 +186,12 @@ impl Wanted<'_> {
     }
 
     fn charge(&self, at: Timestamp) -> Charge {
-        let policy = self.tool.policy();
         Charge {
             tenant: Arc::clone(self.tenant),
             user: self.context.caller().user.clone(),
             tool: self.tool.shared_name(),
-            cooldown: policy.cooldown,
-            daily_limit: policy.daily_limit,
+            cooldown: self.tool.cooldown(),
+            daily_limit: self.tool.daily_limit(),
             at,
         }
     }
@@ -237,7 +253,7 @@ impl Guards {
         &self,
         wanted: Wanted<'_>,
         decision: &mut Option<Decision>,
-    ) -> Result<(bool, Option<String>), Admission> {
+    ) -> Result<Considered, Admission> {
         let policy = wanted.tool.policy();
         let concern = wanted
             .context
@@ -256,16 +272,17 @@ impl Guards {
         };
         let mut ask_person =
             reason.is_some() || self.approve_destructive && policy.effect == Effect::Destructive;
+        let mut by_effect_alone = ask_person && reason.is_none();
         if let Some(gate) = self.gate.as_deref().filter(|_| policy.requires_gate) {
             let (verdict, answer) = Box::pin(weigh(gate, wanted)).await;
             *decision = Some(Decision::new(verdict, gate.name()));
             match answer {
                 GateAnswer::Approved => {}
-                GateAnswer::Pending => ask_person = true,
+                GateAnswer::Pending => (ask_person, by_effect_alone) = (true, false),
                 GateAnswer::Blocked(reason) => return Err(Admission::Blocked(reason)),
             }
         }
-        Ok((ask_person, reason))
+        Ok(Considered { ask_person, reason, by_effect_alone })
     }
 
     /// The gate, and a person where the gate or the tool's effect asks for one.
@@ -275,15 +292,22 @@ impl Guards {
         charged: &mut Option<Box<Charged>>,
         decision: &mut Option<Decision>,
     ) -> Result<Asked, Admission> {
-        let (ask_person, mut reason) = self.considered(wanted, decision).await?;
+        let Considered { ask_person, mut reason, by_effect_alone } =
+            self.considered(wanted, decision).await?;
         if !ask_person || wanted.is_resumed() {
+            return Ok(Asked::default());
+        }
+        let may_remember = by_effect_alone && self.approval_rules;
+        if may_remember && let Some(rule) = Box::pin(allowed_beforehand(wanted)).await {
+            let gate = decision.take().map(Box::new);
+            *decision = Some(Decision { gate, ..Decision::new(Verdict::Approved, format!("rule:{rule}")) });
             return Ok(Asked::default());
         }
         // Nothing is held while a person thinks, so that nothing is lost when the process ends meanwhile.
         refund(charged).await;
         let gate = decision.take();
         loop {
-            let approval = Box::pin(self.approved(wanted, reason.as_deref(), decision)).await;
+            let approval = Box::pin(self.approved(wanted, (reason.as_deref(), may_remember), decision)).await;
             match decision {
                 Some(person) => {
                     person.gate = gate.clone().map(Box::new);
@@ -317,7 +341,7 @@ impl Guards {
     ) -> Result<Option<String>, Admission> {
         let mut said = None;
         match Box::pin(self.considered(wanted, &mut said)).await {
-            Ok((_, reason)) => {
+            Ok(Considered { reason, .. }) => {
                 if let (Some(person), Some(gate)) = (decision, said) {
                     person.gate = Some(Box::new(gate));
                 }
@@ -340,6 +364,13 @@ impl Guards {
             () = wanted.context.cancelled() => Err(ToolError::cancelled()),
         }
     }
+}
+
+/// The rule by which the caller has allowed such a call. Where the rules cannot be read, the person is asked.
+async fn allowed_beforehand(wanted: Wanted<'_>) -> Option<String> {
+    let rules = Rules::of(wanted.state, wanted.tenant, &wanted.context.caller().user).all().await;
+    let rules = rules.inspect_err(|cause| tracing::warn!(%cause, "approval_rules_not_read")).ok()?;
+    rules.into_iter().find(|rule| rule.allows(wanted)).map(|rule| rule.id)
 }
 
 async fn refund(charged: &mut Option<Box<Charged>>) {

@@ -17,6 +17,7 @@ use super::{
     approval::{Approval, ApprovalState, Approvals},
     audit::hash_members,
     gate::{Decision, Verdict},
+    rule::{RuleScope, tool_identity},
 };
 use crate::{
     background::Background,
@@ -139,12 +140,12 @@ impl Guards {
     pub(super) async fn approved(
         &self,
         wanted: Wanted<'_>,
-        reason: Option<&str>,
+        (reason, may_remember): (Option<&str>, bool),
         decision: &mut Option<Decision>,
     ) -> Result<Yes, Admission> {
         let failed = |cause: StoreError| Admission::Refused(not_asked(wanted.tool.name(), &cause));
         loop {
-            let approval = self.new_approval(wanted, reason).map_err(failed)?;
+            let approval = self.new_approval(wanted, reason, may_remember).map_err(failed)?;
             check_length(wanted.tool.name(), &approval.arguments).map_err(Admission::Refused)?;
             let approval = self.approvals.request(approval, MAX_PENDING).await.map_err(failed)?;
             let Some(mut approval) = approval else {
@@ -205,11 +206,20 @@ impl Guards {
     }
 
     /// The question as it is kept for the person.
-    fn new_approval(&self, wanted: Wanted<'_>, reason: Option<&str>) -> Result<Approval, StoreError> {
+    fn new_approval(
+        &self,
+        wanted: Wanted<'_>,
+        reason: Option<&str>,
+        may_remember: bool,
+    ) -> Result<Approval, StoreError> {
         let (spec, requested_at) = (wanted.tool.spec(), wanted.clock.now());
         let timeout = SignedDuration::try_from(self.approval_timeout).unwrap_or(SignedDuration::MAX);
         let id = random_id().map_err(StoreError::unavailable)?;
+        let remember = if may_remember { RuleScope::offered(wanted) } else { Vec::new() };
         Ok(Approval {
+            tool_sha256: if remember.is_empty() { String::new() } else { tool_identity(wanted.tool) },
+            remember,
+            via: wanted.context.caller().via.clone(),
             scope: scope(wanted, &id),
             id,
             tenant: wanted.tenant.to_string(),

@@ -126,6 +126,13 @@ impl RegistryBuilder {
         self
     }
 
+    /// Whether persons may allow calls beforehand, with an answer to one. Yes, where nothing is said. Otherwise what was allowed so before
+    /// is kept and not applied.
+    pub fn approval_rules(mut self, apply: bool) -> Self {
+        self.common.guards.approval_rules = apply;
+        self
+    }
+
     /// What happens to calls that would send outside what their turn has read, or act after it has read untrusted text. A person is asked,
     /// where nothing is said.
     pub fn flow(mut self, rules: FlowRules) -> Self {

@@ -1,6 +1,9 @@
 //! The rules by which a registry changes, one change at a time and each with its event.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use parking_lot::MutexGuard;
@@ -12,7 +15,7 @@ use super::{
 use crate::{
     context::{Caller, ToolContext},
     events::{Change, RegistryEvent},
-    policy::{Permission, ToolPolicy},
+    policy::{Permission, ToolLimits, ToolPolicy},
     source::Source,
     spec::ToolSpec,
     store::StoredTool,
@@ -37,20 +40,27 @@ pub(crate) enum Verdict {
     Replaces(Arc<Tool>),
 }
 
+/// What an operator has said of tools, by name: it holds for those too that come later.
+#[derive(Debug, Default)]
+pub(crate) struct Later {
+    switched_off: BTreeSet<String>,
+    limits: BTreeMap<String, ToolLimits>,
+}
+
 /// The right to change a registry. Whoever holds it is alone. What was changed is visible to all, and sent as events, once it is dropped;
 /// only switches act at once.
 pub(crate) struct Changing<'a> {
     shared: &'a Shared,
     cause: Cause,
-    switched_off: MutexGuard<'a, BTreeSet<String>>,
+    later: MutexGuard<'a, Later>,
     tools: Arc<ToolSet>,
     events: Vec<RegistryEvent>,
 }
 
 impl Shared {
     pub(crate) fn changing(&self, cause: Cause) -> Changing<'_> {
-        let switched_off = self.writing.lock();
-        Changing { shared: self, cause, switched_off, tools: self.tools.load_full(), events: Vec::new() }
+        let later = self.writing.lock();
+        Changing { shared: self, cause, later, tools: self.tools.load_full(), events: Vec::new() }
     }
 
     /// The compiled or configured tool of that name, unless it was removed.
@@ -141,8 +151,9 @@ impl Changing<'_> {
         if let Some(known) = self.known(tool.name()) {
             self.take_out(&known);
         }
-        let is_off = self.switched_off.contains(tool.name());
+        let is_off = self.later.switched_off.contains(tool.name());
         tool.set_enabled(!is_off);
+        tool.set_limits(self.later.limits.get(tool.name()).copied().unwrap_or_default());
         let tool = self.swap(tool);
         self.notify(&tool, Change::Registered);
         if is_off {
@@ -194,6 +205,27 @@ impl Changing<'_> {
         Ok(tool.registration())
     }
 
+    pub(crate) fn set_limits(
+        &mut self,
+        name: &str,
+        limits: ToolLimits,
+    ) -> Result<ToolRegistration, RegistryError> {
+        let tool = self.known(name).ok_or_else(|| RegistryError::Unknown { name: name.to_owned() })?;
+        self.keep_limits(name, limits);
+        Ok(tool.registration())
+    }
+
+    /// Sets limits of a tool, now or when it comes.
+    fn keep_limits(&mut self, name: &str, limits: ToolLimits) {
+        match limits.is_empty() {
+            true => self.later.limits.remove(name),
+            false => self.later.limits.insert(name.to_owned(), limits),
+        };
+        if let Some(tool) = self.known(name) {
+            tool.set_limits(limits);
+        }
+    }
+
     pub(crate) fn remove(&mut self, name: &str) {
         let Some(tool) = self.known(name) else { return };
         self.take_out(&tool);
@@ -226,8 +258,8 @@ impl Changing<'_> {
             (Some(known), None) => {
                 // It may come back, and then it is as the operator has left it.
                 match known.is_enabled() {
-                    true => self.switched_off.remove(name),
-                    false => self.switched_off.insert(name.to_owned()),
+                    true => self.later.switched_off.remove(name),
+                    false => self.later.switched_off.insert(name.to_owned()),
                 };
                 self.take_out(&known);
             }
@@ -255,6 +287,7 @@ impl Changing<'_> {
             let tool = self.without_code(kept.spec, kept.created_at);
             self.register(tool)?;
         }
+        self.keep_limits(&name, kept.limits);
         self.set_enabled(&name, kept.enabled).map(drop)
     }
 
@@ -263,10 +296,11 @@ impl Changing<'_> {
     pub(crate) fn follow(&mut self, row: &StoredTool) {
         let name = &*row.tool_name;
         match row.enabled {
-            true => self.switched_off.remove(name),
-            false => self.switched_off.insert(name.to_owned()),
+            true => self.later.switched_off.remove(name),
+            false => self.later.switched_off.insert(name.to_owned()),
         };
-        // Of a remote source's tool the store keeps only the switch; a registration goes before it.
+        self.keep_limits(name, row.limits);
+        // Of a remote source's tool the store keeps only the switch and limits; a registration goes before it.
         let known = self.known(name).filter(|tool| !tool.is_remote());
         if let Some(spec) = &row.spec
             && !known.as_ref().is_some_and(|tool| tool.is_at_home())
@@ -285,9 +319,10 @@ impl Changing<'_> {
         let _ = self.set_enabled(name, row.enabled);
     }
 
-    /// A store has forgotten what it kept: no switch, and no registration.
+    /// A store has forgotten what it kept: no switch, no limits, and no registration.
     pub(crate) fn forget(&mut self, row: &StoredTool) {
-        self.switched_off.remove(&row.tool_name);
+        self.keep_limits(&row.tool_name, ToolLimits::default());
+        self.later.switched_off.remove(&row.tool_name);
         let is_host = |tool: Arc<Tool>| *tool.source() == Source::Host;
         if row.spec.is_some() && self.known(&row.tool_name).is_some_and(is_host) {
             self.remove(&row.tool_name);

@@ -1,5 +1,6 @@
 //! The tools there are, by name. Reading takes no lock.
 
+mod approval_rules;
 mod approvals;
 mod builder;
 mod deferral;
@@ -30,7 +31,7 @@ use crate::{
     events::RegistryEvent,
     guard::{Guards, audit::AuditSink},
     handler::Handler,
-    policy::ToolPolicy,
+    policy::{ToolLimits, ToolPolicy},
     source::{ConfigFault, ConfiguredTools, Source},
     spec::ToolSpec,
     store::StateStore,
@@ -40,7 +41,7 @@ pub use approvals::QuestionError;
 pub use builder::{RegistryBuilder, compiled_tools};
 use deferral::Deferral;
 pub use deferral::{SEARCH_TOOLS, ToolPattern};
-use lifecycle::Cause;
+use lifecycle::{Cause, Later};
 use offers::Offers;
 pub use overview::Overview;
 pub use ranking::rank_tools;
@@ -128,8 +129,8 @@ pub(crate) struct Shared {
     pub(crate) own: Arc<ToolSet>,
     /// The compiled tools whose prefix a configured module owns.
     pub(crate) replaced: Vec<Arc<Tool>>,
-    /// Held by whoever changes something. Inside are the names that a store has switched off, for tools that come later.
-    pub(crate) writing: Mutex<BTreeSet<String>>,
+    /// Held by whoever changes something. Inside is what a store says of tools that come later.
+    pub(crate) writing: Mutex<Later>,
     pub(crate) events: broadcast::Sender<RegistryEvent>,
     pub(crate) duplicates: Vec<RegistryError>,
     /// Itself, for the tools that look at the others.
@@ -224,6 +225,15 @@ impl Registry {
     /// When there is no tool of that name.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<ToolRegistration, RegistryError> {
         self.shared.changing(Cause::Here).set_enabled(name, enabled)
+    }
+
+    /// Sets limits in place of a tool's own, at once and for running turns too; those that are not named are the tool's own again. Gives the
+    /// registration as it is now.
+    ///
+    /// # Errors
+    /// When there is no tool of that name.
+    pub fn set_limits(&self, name: &str, limits: ToolLimits) -> Result<ToolRegistration, RegistryError> {
+        self.shared.changing(Cause::Here).set_limits(name, limits)
     }
 
     /// Removes a tool, at once and for running turns too. No such tool: nothing to do. A remote source's tool is back when the

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Registry, RegistryError, lifecycle::Cause};
-use crate::{source::Source, spec::ToolSpec, tool::Tool};
+use crate::{policy::ToolLimits, source::Source, spec::ToolSpec, tool::Tool};
 
 /// A tool that is registered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +16,9 @@ pub struct ToolRegistration {
     /// Whether it is switched on.
     #[serde(default = "on")]
     pub enabled: bool,
+    /// What an operator has set in place of its own limits.
+    #[serde(default, skip_serializing_if = "ToolLimits::is_empty")]
+    pub limits: ToolLimits,
     /// When it was registered (UTC). The registry sets it.
     #[serde(default)]
     pub created_at: Option<Timestamp>,
@@ -39,6 +42,7 @@ impl Tool {
         ToolRegistration {
             spec: self.spec().clone(),
             enabled: self.is_enabled(),
+            limits: self.limits(),
             created_at: Some(self.created_at()),
         }
     }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     handler::Handler,
-    policy::ToolPolicy,
+    policy::{ToolLimits, ToolPolicy},
     source::Source,
     spec::ToolSpec,
     store::{Store, StoreError, StoredTool},
@@ -104,6 +104,15 @@ impl StoredRegistry {
         to_its_end(async move { follower.set_enabled(&name, enabled).await }).await
     }
 
+    /// [Sets limits](Registry::set_limits) in place of a tool's own on all servers.
+    ///
+    /// # Errors
+    /// When there is no tool of that name, or the store fails. Then nothing has changed.
+    pub async fn set_limits(&self, name: &str, limits: ToolLimits) -> Result<ToolRegistration, ChangeError> {
+        let (follower, name) = (Arc::clone(&self.follower), name.to_owned());
+        to_its_end(async move { follower.set_limits(&name, limits).await }).await
+    }
+
     /// [Removes](Registry::remove) a tool on all servers, and what is kept of its switch.
     ///
     /// # Errors
@@ -137,27 +146,45 @@ impl Follower {
                 Verdict::Replaces(_) => (true, tool.created_at()),
             };
             let spec = Some(tool.spec().clone());
-            Ok(StoredTool { tool_name: tool.name().to_owned(), enabled, spec, created_at })
+            let limits = rows.get(tool.name()).map(|row| row.limits).unwrap_or_default();
+            Ok(StoredTool { tool_name: tool.name().to_owned(), enabled, limits, spec, created_at })
         });
         let _seen = kept.await?;
         Ok(shared.changing(Cause::Here).register(tool)?)
     }
 
     async fn set_enabled(&self, name: &str, enabled: bool) -> Result<ToolRegistration, ChangeError> {
-        let kept = self.keep(|rows| {
+        let _seen = self.keep_changed(name, |row| row.enabled = enabled).await?;
+        Ok(self.registry.set_enabled(name, enabled)?)
+    }
+
+    async fn set_limits(&self, name: &str, limits: ToolLimits) -> Result<ToolRegistration, ChangeError> {
+        let _seen = self.keep_changed(name, |row| row.limits = limits).await?;
+        Ok(self.registry.set_limits(name, limits)?)
+    }
+
+    /// Has the store keep something else of a tool that is here.
+    async fn keep_changed(
+        &self,
+        name: &str,
+        change: impl Fn(&mut StoredTool),
+    ) -> Result<MutexGuard<'_, Seen>, ChangeError> {
+        self.keep(|rows| {
             let unknown = || RegistryError::Unknown { name: name.to_owned() };
             let tool = self.registry.get(name).ok_or_else(unknown)?;
             // What was once registered at run time and is compiled now is not the store's any more.
             let known = rows.get(name).filter(|_| *tool.source() == Source::Host);
-            Ok(StoredTool {
+            let mut row = StoredTool {
                 tool_name: name.to_owned(),
-                enabled,
+                enabled: rows.get(name).map_or(tool.is_enabled(), |row| row.enabled),
+                limits: rows.get(name).map_or(tool.limits(), |row| row.limits),
                 spec: known.and_then(|row| row.spec.clone()),
                 created_at: known.map_or(tool.created_at(), |row| row.created_at),
-            })
-        });
-        let _seen = kept.await?;
-        Ok(self.registry.set_enabled(name, enabled)?)
+            };
+            change(&mut row);
+            Ok(row)
+        })
+        .await
     }
 
     async fn remove(&self, name: &str) -> Result<(), ChangeError> {

@@ -20,7 +20,11 @@ mod state;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{future::BoxFuture, policy::Permission, spec::ToolSpec};
+use crate::{
+    future::BoxFuture,
+    policy::{Permission, ToolLimits},
+    spec::ToolSpec,
+};
 pub use chats::{
     ChatChange, ChatError, ChatKey, ChatLimits, ChatMessage, ChatQuery, ChatStore, FoundChat, StoredChat,
     StoredTurn, fold,
@@ -46,6 +50,9 @@ pub struct StoredTool {
     pub tool_name: String,
     /// Whether the operator has it switched on.
     pub enabled: bool,
+    /// What the operator has set in place of its own limits.
+    #[serde(default, skip_serializing_if = "ToolLimits::is_empty")]
+    pub limits: ToolLimits,
     /// The spec, for a tool that was registered at run time; `None` for the switch of one that is compiled or configured.
     pub spec: Option<ToolSpec>,
     /// When it was registered (UTC).

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use registry_core::{
     Caller, Change, ErrorKind, Handler, Permission, Query, Registry, RegistryError, RegistryEvent, Source,
-    ToolCall, ToolContext, ToolPolicy, ToolRegistration, ToolRegistrySnapshot, ToolResult, ToolSpec,
-    handler_fn, testing::TestClock,
+    ToolCall, ToolContext, ToolLimits, ToolPolicy, ToolRegistration, ToolRegistrySnapshot, ToolResult,
+    ToolSpec, handler_fn, testing::TestClock,
 };
 use serde_json::{Value, json};
 use tokio::sync::broadcast::{Receiver, error::TryRecvError};
@@ -138,7 +138,12 @@ fn l2_what_is_compiled_is_the_builds_and_the_switch_the_operators() {
         tool.enabled = tool.spec.tool_name != "l_hour";
     });
     let gone = spec("gone", None, json!({}));
-    snapshot.tools.push(ToolRegistration { spec: gone, enabled: true, created_at: None });
+    snapshot.tools.push(ToolRegistration {
+        spec: gone,
+        enabled: true,
+        limits: ToolLimits::default(),
+        created_at: None,
+    });
     registry.restore(snapshot).unwrap();
     let hour = registry.get("l_hour").unwrap();
     assert!(!hour.is_enabled() && registry.get("l_other").unwrap().is_enabled());

@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 use registry_core::{
     BoxFuture, Caller, Change, ChangeError, ErrorKind, Handler, Permission, Registry, RegistryError,
-    RegistryEvent, StoredRegistry, ToolCall, ToolPolicy, ToolResult, ToolSpec,
+    RegistryEvent, StoredRegistry, ToolCall, ToolLimits, ToolPolicy, ToolResult, ToolSpec,
     guard::audit::MemoryAudit,
     handler_fn,
     store::{
@@ -331,8 +331,62 @@ async fn l2_a_restart_finds_what_was_registered_and_switched() {
     assert!(row.enabled && row.spec.as_ref().unwrap().version.as_deref() == Some("2.0.0"));
 }
 
+#[tokio::test]
+async fn l2_limits_that_an_operator_sets_hold_on_all_servers_at_once_and_for_tools_that_come_later() {
+    let store = Arc::new(MemoryStore::default());
+    let (first, second) = (registry(), registry());
+    let (first, second) =
+        (first.attach(store.clone()).await.unwrap(), second.attach(store.clone()).await.unwrap());
+    let own = ToolPolicy { daily_limit: 1, ..ToolPolicy::new() };
+    first.register(spec("1.0.0"), own, answers("ran")).await.unwrap();
+    second.registry().register(spec("1.0.0"), own, answers("ran")).unwrap();
+    let limited = Err(ErrorKind::ToolRateLimited);
+    assert_eq!(call(second.registry(), "f").await.as_deref(), Ok("ran"));
+    assert_eq!(call(second.registry(), "f").await, limited);
+    let three = ToolLimits { daily_limit: Some(3), cooldown_seconds: None };
+    let registration = first.set_limits("f", three).await.unwrap();
+    assert_eq!(registration.limits, three);
+    let tool = second.registry().get("f").unwrap();
+    within_a_second(|| tool.daily_limit() == 3).await;
+    for _ in 0..2 {
+        assert_eq!(call(second.registry(), "f").await.as_deref(), Ok("ran"));
+    }
+    assert_eq!(call(second.registry(), "f").await, limited);
+    // Neither a switch nor another version takes them away.
+    first.set_enabled("f", false).await.unwrap();
+    first.set_enabled("f", true).await.unwrap();
+    first.register(spec("1.1.0"), own, answers("ran")).await.unwrap();
+    assert_eq!(first.registry().get("f").unwrap().daily_limit(), 3);
+    // A server that starts later has them, for a tool that comes later still.
+    let third = registry().attach(store.clone()).await.unwrap();
+    assert_eq!(third.registry().get("f").unwrap().limits(), three);
+    let pause = ToolLimits { daily_limit: Some(0), cooldown_seconds: Some(60) };
+    first.registry().register(ToolSpec::new("late", json!({"type": "object"})), own, answers("ran")).unwrap();
+    first.set_limits("late", pause).await.unwrap();
+    let late = ToolSpec::new("late", json!({"type": "object"}));
+    let fourth = registry().attach(store.clone()).await.unwrap();
+    let late = fourth.registry().register(late, own, answers("ran")).unwrap();
+    assert_eq!((late.daily_limit(), late.cooldown()), (0, Duration::from_secs(60)));
+    assert_eq!(call(fourth.registry(), "late").await.as_deref(), Ok("ran"));
+    assert_eq!(call(fourth.registry(), "late").await, limited);
+    // Without them the tool has its own again.
+    first.set_limits("f", ToolLimits::default()).await.unwrap();
+    within_a_second(|| tool.daily_limit() == 1).await;
+    assert_eq!(first.registry().get("f").unwrap().daily_limit(), 1);
+    assert_eq!(
+        first.set_limits("no.such", three).await.unwrap_err(),
+        ChangeError::Rule(RegistryError::Unknown { name: "no.such".into() })
+    );
+}
+
 fn row(name: &str, enabled: bool, spec: Option<ToolSpec>) -> StoredTool {
-    StoredTool { tool_name: name.into(), enabled, spec, created_at: "2026-03-01T12:00:00Z".parse().unwrap() }
+    StoredTool {
+        tool_name: name.into(),
+        enabled,
+        limits: ToolLimits::default(),
+        spec,
+        created_at: "2026-03-01T12:00:00Z".parse().unwrap(),
+    }
 }
 
 #[tokio::test]

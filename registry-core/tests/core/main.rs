@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::unused_async)]
 
+mod b17_rules;
 mod b19_asking;
 mod b19_asking_anew;
 mod b19_calls_and_state;

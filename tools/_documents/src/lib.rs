@@ -22,6 +22,7 @@
 //! # }
 //! ```
 
+mod chats;
 mod chunk;
 mod database;
 mod document;
@@ -44,14 +45,17 @@ mod tenants;
 mod unspaced;
 mod vectors;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
 pub use graph::{Graph, GraphPath, GraphQuery, GraphRelation, GraphStep};
+use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 
+use chats::is_place_of_chats;
 use registry_core::{DEFAULT_TENANT, ToolContext, ToolError, tenant_path};
 use tenants::Tenants;
 
+pub use chats::ChatDocuments;
 pub use document::{Document, DocumentKind};
 pub use embed_unread::Embedded;
 use embedding::Embedding;
@@ -75,6 +79,11 @@ pub struct Documents {
     index: Arc<dyn DocumentIndex>,
     tenants: Arc<Tenants>,
     embedding: Option<Arc<Embedding>>,
+    /// Whether one tenant's are kept apart from another's.
+    is_by_tenant: bool,
+    is_of_chats: bool,
+    /// The folders of chats that have documents, as far as it was looked.
+    chats: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Documents {
@@ -101,25 +110,36 @@ impl Documents {
     /// Documents that are kept otherwise. Every tenant finds all of them.
     pub fn new(index: impl DocumentIndex) -> Self {
         let index: Arc<dyn DocumentIndex> = Arc::new(index);
-        Self::by_tenant(move |_| Arc::clone(&index))
+        Self { is_by_tenant: false, ..Self::by_tenant(move |_| Arc::clone(&index)) }
     }
 
     /// Documents that are kept otherwise, those of each tenant apart. `open` is asked for each tenant, and again when nobody has asked for
     /// that tenant's for ten minutes, or for many others' since.
     pub fn by_tenant(open: impl Fn(&str) -> Arc<dyn DocumentIndex> + Send + Sync + 'static) -> Self {
         let tenants = Arc::new(Tenants::new(Box::new(open)));
-        Self { index: tenants.index(DEFAULT_TENANT), tenants, embedding: None }
+        let index = tenants.index(DEFAULT_TENANT);
+        Self {
+            index,
+            tenants,
+            embedding: None,
+            is_by_tenant: true,
+            is_of_chats: false,
+            chats: Arc::default(),
+        }
     }
 
     /// The documents of a tenant, whichever tenant's these are.
     #[must_use]
     pub fn for_tenant(&self, tenant: &str) -> Self {
-        Self { index: self.tenants.index(tenant), ..self.clone() }
+        Self { index: self.tenants.index(tenant), is_of_chats: false, ..self.clone() }
     }
 
-    /// The documents of each tenant that are open: that was asked for in the last ten minutes.
+    /// The documents of each tenant that are open: that was asked for in the last ten minutes. Those of its chats are by themselves.
     pub fn in_use(&self) -> Vec<Self> {
-        self.tenants.opened().into_iter().map(|index| Self { index, ..self.clone() }).collect()
+        let opened = self.tenants.opened().into_iter();
+        opened
+            .map(|(tenant, index)| Self { index, is_of_chats: is_place_of_chats(&tenant), ..self.clone() })
+            .collect()
     }
 
     /// Whether there is any document, as is known without asking the store. What others write is known a second or two later.
@@ -128,13 +148,13 @@ impl Documents {
     }
 
     /// The documents of the tenant that a request is of, for [`Resources::insert_by_request`](registry_core::Resources::insert_by_request): a
-    /// tool gets no others, and comes on with the first.
+    /// tool gets no others, and comes on with the first, or the first of the chat that the request is in.
     ///
     /// # Errors
     /// Why tools have no documents: there are none of the tenant yet.
     pub fn for_request(&self, context: &ToolContext) -> Result<Self, String> {
         let documents = self.for_tenant(context.tenant());
-        match documents.are_there() {
+        match documents.are_there() || documents.of_request_chat(context).is_some() {
             true => Ok(documents),
             false => Err(missing("there are none yet; add some with", "add", "PATH…", context)),
         }

@@ -49,9 +49,10 @@ impl Tenants {
         Self { open, opened: Mutex::default(), watch: Mutex::default() }
     }
 
-    /// Those that are open.
-    pub(super) fn opened(&self) -> Vec<Arc<dyn DocumentIndex>> {
-        self.opened.lock().values().map(|opened| Arc::clone(&opened.index)).collect()
+    /// Those that are open, with their tenants.
+    pub(super) fn opened(&self) -> Vec<(String, Arc<dyn DocumentIndex>)> {
+        let opened = self.opened.lock();
+        opened.iter().map(|(tenant, opened)| (tenant.clone(), Arc::clone(&opened.index))).collect()
     }
 
     pub(super) fn index(self: &Arc<Self>, tenant: &str) -> Arc<dyn DocumentIndex> {
@@ -85,7 +86,7 @@ impl Tenants {
                 tenants.opened.lock().retain(|_, opened| opened.is_held() || opened.asked.elapsed() < IDLE);
                 let opened = tenants.opened();
                 drop(tenants);
-                for index in opened {
+                for (_, index) in opened {
                     index.refresh().await;
                 }
                 tokio::time::sleep(REFRESH).await;

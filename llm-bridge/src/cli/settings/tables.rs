@@ -30,6 +30,8 @@ impl Default for User {
 pub struct Guard {
     /// Whether destructive calls require human approval.
     pub approve_destructive: bool,
+    /// Whether persons may allow calls beforehand.
+    pub approval_rules: bool,
     /// How long an approval can be answered, in seconds.
     pub approval_seconds: u64,
     /// Calls that run at once; 0 for no limit.
@@ -62,6 +64,7 @@ impl Default for Guard {
             Concurrency::default();
         Self {
             approve_destructive: true,
+            approval_rules: true,
             approval_seconds: APPROVAL_TIMEOUT.as_secs(),
             max_running,
             max_waiting,

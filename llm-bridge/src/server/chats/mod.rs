@@ -35,6 +35,7 @@ use super::{
     App,
     api_error::ApiError,
     body::{Body, JsonBody, decode},
+    documents::DocumentAccess,
     identity::Identity,
     name::Name,
     openapi::Operation,
@@ -74,6 +75,7 @@ struct Access {
     store: Arc<dyn ChatStore>,
     clock: Arc<dyn Clock>,
     turns: Turns,
+    documents: DocumentAccess,
     limits: ChatLimits,
     tenant: String,
     user: String,
@@ -94,6 +96,7 @@ impl FromRequestParts<App> for Access {
             store,
             clock: Arc::clone(identity.registry.clock()),
             turns: app.chat_turns.clone(),
+            documents: app.documents.clone(),
             limits: ChatLimits::DEFAULT,
             tenant: identity.registry.tenant().to_owned(),
             user: identity.caller.user.clone(),
@@ -414,6 +417,12 @@ async fn delete(access: Access, Name(id): Name) -> Result<StatusCode, ApiError> 
     // A turn on another server stops when it next asks whether it has to.
     if let Some(live) = access.turns.of(&access.chat_id(&id)) {
         live.stop().await;
+    }
+    access.documents.forget_chat(&access.identity, &id).await;
+    // What was allowed in it alone. The chat is gone in any case, and its id is of no other.
+    let forgotten = access.identity.registry.forget_chat_rules(&access.user, &id).await;
+    if let Err(cause) = forgotten {
+        tracing::warn!(%cause, "rules_of_chat_not_deleted");
     }
     Ok(StatusCode::NO_CONTENT)
 }

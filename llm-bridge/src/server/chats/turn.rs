@@ -151,6 +151,7 @@ async fn begin(
     mut new: NewTurn,
 ) -> Result<Begun, ApiError> {
     let chat = access.chat(&id).await?;
+    access.documents.learn_of_chat(&identity, &id).await;
     let settings = Settings::of(&chat.settings)?;
     let all = access.whole_messages(&id).await?;
     let has_content = new.content.is_some();

@@ -5,7 +5,9 @@ mod upload;
 use axum::{extract::State, http::Method};
 use tokio_util::sync::CancellationToken;
 
-use super::{App, ServerSettings, api_error::ApiError, openapi::Operation, routes::Routes};
+use super::{
+    App, ServerSettings, api_error::ApiError, identity::Identity, openapi::Operation, routes::Routes,
+};
 use crate::turn::Backend;
 
 pub use upload::{Upload, UploadLimits};
@@ -21,6 +23,15 @@ impl DocumentAccess {
     pub(super) fn new(_: &Backend, _: &ServerSettings, _: &CancellationToken) -> Self {
         Self
     }
+
+    #[expect(clippy::unused_async, reason = "as with the feature")]
+    pub(super) async fn learn_of_chat(&self, _: &Identity, _: &str) {}
+
+    #[expect(clippy::unused_async, reason = "as with the feature")]
+    pub(super) async fn forget_chat(&self, _: &Identity, _: &str) {}
+
+    #[expect(clippy::unused_async, reason = "as with the feature")]
+    pub(super) async fn forget_chats_of(&self, _: &Identity, _: &str) {}
 
     fn refused(self) -> ApiError {
         ApiError::not_found(

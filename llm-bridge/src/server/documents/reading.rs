@@ -115,6 +115,7 @@ impl Work {
                 }
                 ended
             }
+            Self::Extract(_) if documents.are_of_chats() => Ok(Turn::Done),
             Self::Extract(model) => {
                 let (mut done, all) = (Extraction::default(), DocumentFilter::default());
                 let extract = documents.extract_unread(model, &all, |now| {

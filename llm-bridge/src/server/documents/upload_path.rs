@@ -24,6 +24,15 @@ pub(super) fn is_below(folder: &str, path: &str) -> bool {
 /// # Errors
 /// When the name is invalid.
 pub(super) fn upload_path(user: &str, name: &str) -> Result<String, String> {
+    check_name(name)?;
+    Ok(format!("{}/{name}", uploads_of(user)))
+}
+
+/// Checks a file name, which may include folders.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
     if name.len() > LONGEST {
         return Err(format!("the name has more than {LONGEST} bytes; give it a shorter one"));
     }
@@ -38,7 +47,7 @@ pub(super) fn upload_path(user: &str, name: &str) -> Result<String, String> {
             "each part of the name has to be a name, as in `notes/tea.md`: not empty, `.` or `..`".to_owned()
         );
     }
-    Ok(format!("{}/{name}", uploads_of(user)))
+    Ok(())
 }
 
 #[cfg(test)]

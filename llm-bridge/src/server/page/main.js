@@ -3,6 +3,7 @@
 import { render } from './vendor/preact.js';
 import { App } from './components/app.js';
 import { html } from './state/html.js';
+import { watchChatDocuments } from './state/chatdocuments.js';
 import { begin } from './state/chats.js';
 import { watch } from './state/inbox.js';
 import { connect, followBuild } from './state/server.js';
@@ -13,6 +14,7 @@ import { load } from './text/markdown.js';
 render(html`<${App} />`, document.body);
 await Promise.all([connect(), begin()]);
 watch();
+watchChatDocuments();
 if (health.value?.dev) followBuild();
 // It is wanted with the first answer.
 load().catch(() => {});

@@ -199,7 +199,7 @@ fn t4_a_gate_has_an_http_url_and_a_name_of_its_own() {
     let gate = HttpGate::new("https://user:pass@gate.example/ask?token=hidden").unwrap();
     assert_eq!(format!("{gate:?}"), "HttpGate(gate.example)");
     // What the audit says of persons is said of no gate.
-    for bad in ["", " ", "a\n", "user:ada", "person", "timeout", &"x".repeat(257)] {
+    for bad in ["", " ", "a\n", "user:ada", "rule:1", "person", "timeout", &"x".repeat(257)] {
         assert!(HttpGate::new("http://a").unwrap().named(bad).is_err(), "{bad:?}");
     }
     let named = HttpGate::new("http://person:8080/ask").unwrap();

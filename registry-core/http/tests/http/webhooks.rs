@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::FutureExt;
 use registry_core::{
-    Registry, ToolPolicy, ToolSpec,
+    Registry, ToolLimits, ToolPolicy, ToolSpec,
     store::{DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Store, StoreFuture, StoredTool},
     testing::TestClock,
 };
@@ -322,7 +322,13 @@ async fn l5_the_server_that_made_a_change_tells_it_and_no_other() {
     let stored = registry.attach(store.clone()).await.unwrap();
     let created_at = NOON.parse().unwrap();
     let spec = Some(ToolSpec::new("elsewhere", json!({})));
-    let row = StoredTool { tool_name: "elsewhere".into(), enabled: true, spec, created_at };
+    let row = StoredTool {
+        tool_name: "elsewhere".into(),
+        enabled: true,
+        limits: ToolLimits::default(),
+        spec,
+        created_at,
+    };
     store.put_tool("default", row, store.revision().await.unwrap()).await.unwrap();
     until(|| registry.get("elsewhere").is_some()).await;
     stored.register(ToolSpec::new("here", json!({})), ToolPolicy::new(), None).await.unwrap();

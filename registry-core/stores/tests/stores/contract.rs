@@ -4,12 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use registry_core::{
-    Change, Permission, RegistryEvent, ToolSpec,
+    Change, Permission, RegistryEvent, ToolLimits, ToolSpec,
     guard::{
         approval::{
             AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals, MemoryApprovals, Question,
         },
         limits::{Charge, Limit, Limited, MemoryUsage, Usage},
+        rule::RuleScope,
     },
     store::{
         ApiKey, DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Persona, Session, Store, StoredTool,
@@ -91,6 +92,9 @@ pub(crate) async fn usage_contract(usage: &dyn Usage) {
 fn approval(id: &str, at: Timestamp) -> Approval {
     Approval {
         reason: None,
+        remember: vec![RuleScope::Chat { chat: "one".to_owned() }],
+        tool_sha256: "02".to_owned(),
+        via: None,
         id: id.to_owned(),
         tenant: "default".to_owned(),
         user: "ada".to_owned(),
@@ -281,7 +285,13 @@ async fn approvals_are_bounded(approvals: &dyn Approvals) {
 fn tool(name: &str, enabled: bool) -> StoredTool {
     let spec =
         ToolSpec { version: Some("1.2.3".into()), ..ToolSpec::new(name, json!({"z": 1, "a": [true]})) };
-    StoredTool { tool_name: name.to_owned(), enabled, spec: Some(spec), created_at: at("12:00:00.123456789") }
+    StoredTool {
+        tool_name: name.to_owned(),
+        enabled,
+        limits: ToolLimits { daily_limit: Some(3), cooldown_seconds: None },
+        spec: Some(spec),
+        created_at: at("12:00:00.123456789"),
+    }
 }
 
 /// Puts a tool in where nobody else changes anything.

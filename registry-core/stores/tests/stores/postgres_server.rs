@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use registry_core::{
+    ToolLimits,
     guard::limits::{Charge, Usage},
     store::{Store, StoredTool},
 };
@@ -29,8 +30,13 @@ async fn b10_connections_that_were_cut_are_made_anew() {
         )
         .await;
         assert_eq!(one.charge(&charge(at("12:00:00"), 0, 100)).await, Ok(None), "turn {turn}");
-        let tool =
-            StoredTool { tool_name: "a".into(), enabled: turn == 1, spec: None, created_at: at("12:00:00") };
+        let tool = StoredTool {
+            tool_name: "a".into(),
+            enabled: turn == 1,
+            limits: ToolLimits::default(),
+            spec: None,
+            created_at: at("12:00:00"),
+        };
         put_tool(&one, "default", tool).await;
         tokio::time::timeout(Duration::from_secs(1), other.changed(since))
             .await

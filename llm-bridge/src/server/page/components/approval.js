@@ -5,10 +5,12 @@ import { html } from '../state/html.js';
 import { answerApproval } from '../state/api.js';
 import { t } from '../state/language.js';
 import { look } from '../state/inbox.js';
+import { account, chats, waiting } from '../state/store.js';
 import { ChangeForm } from './change.js';
+import { allowedBy } from './rules.js';
 import { TimeLeft } from './timeleft.js';
 
-/** @import { CallPart } from '../state/types.d.ts' */
+/** @import { CallPart, RuleScope } from '../state/types.d.ts' */
 
 /** @param {{ id: string, reason?: string | null, call: Partial<CallPart>, onAnswer?: () => void }} properties `call` with its name and arguments, where these may be changed */
 export function Approval({ id, reason, call, onAnswer }) {
@@ -19,11 +21,14 @@ export function Approval({ id, reason, call, onAnswer }) {
   const [changing, setChanging] = useState(false);
   const { name, arguments: args } = call;
   const changeable = typeof args === 'object' && args !== null && !Array.isArray(args) && Object.keys(args).length > 0;
-  const answer = async (/** @type {boolean} */ approve, /** @type {Record<string, unknown> | undefined} */ changed = undefined) => {
+  const own = waiting.value.find((one) => one.id === id && one.user === account.value?.user);
+  // Of a chat that the tab keeps, nobody would say when it is over.
+  const offers = (own?.remember ?? []).filter(({ scope }) => scope !== 'chat' || chats.value !== null);
+  const answer = async (/** @type {boolean} */ approve, /** @type {Record<string, unknown> | undefined} */ changed = undefined, /** @type {RuleScope['scope'] | undefined} */ remember = undefined) => {
     setSent(approve);
     setFault('');
     try {
-      await answerApproval(id, approve, approve ? undefined : word.trim() || undefined, changed);
+      await answerApproval(id, approve, approve ? undefined : word.trim() || undefined, changed, remember);
       onAnswer?.();
       look();
     } catch (error) {
@@ -39,9 +44,22 @@ export function Approval({ id, reason, call, onAnswer }) {
       ${changeable && !changing && html`<button type="button" class="quiet change-first" disabled=${disabled} onClick=${() => setChanging(true)}>${t.changeFirst}</button>`}
       ${!refusing && html`<button type="button" class="quiet with-word" disabled=${disabled} onClick=${() => setRefusing(true)}>${t.refuseWithWord}</button>`}
     </div>
+    ${!changing && offers.length > 0 && html`<${Remember} offers=${offers} tool=${name ?? ''} disabled=${disabled} onChoose=${(/** @type {RuleScope['scope']} */ scope) => answer(true, undefined, scope)} />`}
     ${changing && html`<${ChangeForm} tool=${name ?? ''} args=${/** @type {any} */ (args)} disabled=${disabled} onSend=${(/** @type {Record<string, unknown>} */ changed) => answer(true, changed)} />`}
     ${refusing && html`<label class="ask-field refusal"><span>${t.whyNot}</span><input value=${word} maxlength="500" disabled=${disabled}
       onInput=${(/** @type {any} */ event) => setWord(event.target.value)}
       onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === 'Enter' && !event.isComposing) answer(false); }} /></label>`}
     ${fault && html`<p class="ask-fault" role="alert">${fault}</p>`}`;
+}
+
+/**
+ * What else may be allowed with this call, each with what it means.
+ * @param {{ offers: RuleScope[], tool: string, disabled: boolean, onChoose: (scope: RuleScope['scope']) => void }} properties
+ */
+function Remember({ offers, tool, disabled, onChoose }) {
+  return html`<details class="remember"><summary>${t.allowMore}</summary>
+    ${offers.map((offer) => html`<button type="button" key=${offer.scope} class=${`remember-${offer.scope}`} disabled=${disabled} onClick=${() => onChoose(offer.scope)}>
+      <b>${t.rememberAs[offer.scope]}</b><small>${allowedBy(offer, tool)}</small></button>`)}
+    <p class="call-note">${t.rememberNote}</p>
+  </details>`;
 }

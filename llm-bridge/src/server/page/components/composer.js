@@ -4,6 +4,7 @@ import { useEffect, useRef } from '../vendor/hooks.js';
 import { useSignal } from '../vendor/signals.js';
 import { html } from '../state/html.js';
 import { attach, attachmentFault, attachments, detach, forgetRefused, refused, withAttachments } from '../state/attachments.js';
+import { chatDocuments, removeFromChat } from '../state/chatdocuments.js';
 import { add } from '../state/documents.js';
 import { t } from '../state/language.js';
 import { chosen } from '../state/picked.js';
@@ -74,7 +75,7 @@ export function Composer() {
   return html`<footer>
     <${ToEnd} />
     <form id="composer" class="column" onSubmit=${submit}>
-      <${Attached} />
+      <${ChatDocuments} /><${Attached} />
       <label class="unseen" for="question">${t.message}</label>
       <textarea id="question" rows="1" placeholder=${t.askSomething} enterkeyhint="send" autocomplete="off" ref=${field} onInput=${input} onKeyDown=${onKey} onPaste=${paste}></textarea>
       <button id="attach" class="quiet" type="button" aria-label=${t.attach} title=${t.attach} onClick=${() => picker.current?.click()}><${Icon} name="attach" /></button>
@@ -94,6 +95,16 @@ function share() {
   forgetRefused();
   dialog.value = 'documents';
   add(files);
+}
+
+/** The documents of the chat, which stay there for all of its messages. */
+function ChatDocuments() {
+  if (chatDocuments.value.length === 0) return null;
+  return html`<div class="attached"><ul id="chat-documents" aria-label=${t.chatDocuments}>${chatDocuments.value.map(({ name, passages }) => html`<li key=${name} data-ready=${passages !== null} title=${t.chatDocumentsAbout}>
+    ${passages === null ? html`<span class="spinner"></span>` : html`<${Icon} name="document" />`}
+    <span class="part-name">${name}</span><span>${passages === null ? t.reading : t.passages(passages)}</span>
+    ${passages !== null && html`<button type="button" class="quiet" aria-label=${t.removeWhat(name)} onClick=${() => removeFromChat(name)}><${Icon} name="close" /></button>`}
+  </li>`)}</ul></div>`;
 }
 
 function Attached() {

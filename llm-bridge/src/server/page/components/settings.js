@@ -12,12 +12,14 @@ import { prefer } from '../state/storage.js';
 import { account, chat, dialog, tools } from '../state/store.js';
 import { setTheme, theme } from '../state/theme.js';
 import { Dialog } from './dialog.js';
+import { Rules } from './rules.js';
 
 /** @import { Settings } from '../state/types.d.ts' */
 
 export function SettingsDialog() {
   return html`<${Dialog} id="settings" title=${t.settings} onClose=${() => { dialog.value = ''; }}>
     <section class="settings-group" aria-labelledby="settings-chat"><h3 id="settings-chat">${t.thisChat}</h3><${OfChat} /></section>
+    <section class="settings-group" aria-labelledby="settings-rules"><h3 id="settings-rules">${t.allowedBeforehand}</h3><${Rules} /></section>
     <section class="settings-group" aria-labelledby="settings-page"><h3 id="settings-page">${t.thisPage}</h3><${OfPage} /></section>
   </${Dialog}>`;
 }

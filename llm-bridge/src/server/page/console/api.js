@@ -48,6 +48,13 @@ const name = encodeURIComponent;
 export const switchTool = (tool, enabled) => send(`api/tools/${name(tool)}`, { enabled });
 
 /**
+ * Sets limits in place of a tool's own; what is not named is as the tool has it.
+ * @param {string} tool
+ * @param {{ daily_limit?: number, cooldown_seconds?: number }} limits
+ */
+export const limitTool = (tool, limits) => send(`api/tools/${name(tool)}`, { limits });
+
+/**
  * Calls a tool. A call that waits for a person says so, and goes on when it is answered.
  * @param {string} tool
  * @param {Record<string, unknown>} args

@@ -57,6 +57,9 @@ export default {
   askSomething: 'Ask something',
   attach: 'Attach files',
   attached: 'Attached files',
+  addedToChat: (/** @type {string} */ name) => `${name} is a document of this chat.`,
+  chatDocuments: 'Documents of this chat',
+  chatDocumentsAbout: 'The tools of this chat find it, and nobody else',
   editsLast: 'edits the last',
   keySend: 'Enter',
   keyShift: 'Shift',
@@ -102,7 +105,14 @@ export default {
 
   // Calls
   allowChanged: 'Allow as changed',
+  allowMore: 'Allow more than this once…',
   allowOnce: 'Allow once',
+  rememberAs: { chat: 'In this chat', arguments: 'Always with these arguments', folder: 'Always in this folder' },
+  rememberNote: 'Nobody is asked then. Calls that would send out what was read, or act after text that nobody has checked, are still asked about. You can revoke it in the settings.',
+  allowsInChat: (/** @type {string} */ tool) => `Every call of ${tool} in one chat, whatever its arguments.`,
+  allowsArguments: (/** @type {string} */ tool) => `Calls of ${tool} with exactly these arguments, in every chat.`,
+  allowsInFolder: (/** @type {string} */ tool, /** @type {string} */ argument, /** @type {string} */ folder) => `Calls of ${tool} whose “${argument}” lies in ${folder}, in every chat.`,
+  allowsInFolderWith: (/** @type {string} */ tool, /** @type {string} */ argument, /** @type {string} */ folder) => `Calls of ${tool} whose “${argument}” lies in ${folder} and whose other arguments are these, in every chat.`,
   arguments: 'Arguments',
   argumentsChanged: 'Arguments, as a person has changed them',
   asJson: 'As JSON',
@@ -194,7 +204,7 @@ export default {
   documents: 'Documents',
   documentsAbout: 'Tools search these and cite them. Every user of this server can find them.',
   dropForChat: 'Into this chat',
-  dropForChatAbout: 'Pictures and texts, for the model to see with your message',
+  dropForChatAbout: 'Pictures and texts, for the model to see with your message. Longer texts and PDF, for the tools of this chat to find. Nobody else gets them.',
   dropForDocuments: 'Share as documents',
   dropForDocumentsAbout: 'Markdown, text, HTML, CSV and PDF, or folders of them. Tools search them, and every user of this server can find them.',
   filesAdded: 'Files that are added',
@@ -216,6 +226,14 @@ export default {
   transferWaits: 'Waiting',
 
   // Settings
+  allowedBeforehand: 'What you have allowed',
+  noRules: 'Nothing: every call that needs your approval asks for it.',
+  openChat: 'Open the chat',
+  revoke: 'Revoke',
+  revokeRule: (/** @type {string} */ tool) => `Revoke what is allowed of ${tool}`,
+  ruleIdle: 'not applied: the tool is not there any more, or has changed',
+  ruleSince: (/** @type {string} */ time) => `since ${time}`,
+  ruleVia: (/** @type {string} */ server) => `by ${server}`,
   allTools: 'All',
   byDefault: 'Default',
   keyList: {

@@ -5,7 +5,7 @@ import { askKey, givenKey } from './key.js';
 import { t } from './language.js';
 import { events } from './sse.js';
 
-/** @import { Account, Chat, Health, Library, Listed, Message, Session, Settings, Tool } from './types.d.ts' */
+/** @import { Account, ApprovalRule, Chat, Health, Library, Listed, Message, RuleScope, Session, Settings, Tool } from './types.d.ts' */
 
 /** An answer of the server that is an error. */
 export class Refused extends Error {
@@ -87,6 +87,38 @@ export async function removeDocuments(path) {
   await checked(`api/documents?${new URLSearchParams({ path })}`, { method: 'DELETE' });
 }
 
+/** @param {string} chat */
+const chatDocumentsAddress = (chat) => `${chatAddress(chat)}/documents`;
+
+/**
+ * The documents that the tools of one chat find.
+ * @param {string} chat
+ * @returns {Promise<{ name: string, passages: number }[]>}
+ */
+export const chatDocuments = async (chat) => (await getJson(chatDocumentsAddress(chat))).documents;
+
+/**
+ * Adds a document to a chat; `progress` gets how much of it is sent, from 0 to 1.
+ * @param {string} chat
+ * @param {string} name
+ * @param {File} content
+ * @param {(part: number) => void} progress
+ */
+export async function addChatDocument(chat, name, content, progress) {
+  const about = new URLSearchParams({ name, modified: new Date(content.lastModified).toISOString() });
+  const headers = { 'content-type': 'application/octet-stream' };
+  /** @type {(address: string, options: any) => Promise<Response>} */
+  const sending = (address, options) => sent(address, options, progress);
+  const signal = new AbortController().signal;
+  await checked(`${chatDocumentsAddress(chat)}?${about}`, { method: 'POST', headers, body: content, signal }, sending);
+}
+
+/**
+ * @param {string} chat
+ * @param {string} name
+ */
+export const removeChatDocument = (chat, name) => checked(`${chatDocumentsAddress(chat)}?${new URLSearchParams({ name })}`, { method: 'DELETE' });
+
 /** What waits for approval. */
 export const approvals = async () => (await getJson('api/approvals')).approvals;
 /** What tools have asked. */
@@ -98,10 +130,20 @@ export const questions = async () => (await getJson('api/questions')).questions;
  * @param {boolean} approve
  * @param {string} [reason]
  * @param {Record<string, unknown>} [args] what the call is made with instead of its arguments
+ * @param {RuleScope['scope']} [remember] what else is allowed from now on
  */
-export async function answerApproval(id, approve, reason, args) {
-  await send(`api/approvals/${encodeURIComponent(id)}`, { approve, ...(reason ? { reason } : {}), ...(args ? { arguments: args } : {}) });
+export async function answerApproval(id, approve, reason, args, remember) {
+  await send(`api/approvals/${encodeURIComponent(id)}`, { approve, ...(reason ? { reason } : {}), ...(args ? { arguments: args } : {}), ...(remember ? { remember } : {}) });
 }
+
+/**
+ * What this person has allowed beforehand.
+ * @returns {Promise<ApprovalRule[]>}
+ */
+export const approvalRules = async () => (await getJson('api/approval-rules')).rules;
+
+/** @param {string} id */
+export const revokeRule = (id) => checked(`api/approval-rules/${encodeURIComponent(id)}`, { method: 'DELETE' });
 
 /** A question of a tool is shown until it expires. */
 const QUESTION_WAIT = 86_400;

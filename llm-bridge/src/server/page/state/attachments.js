@@ -1,7 +1,9 @@
-// What goes into the next message besides its text: pictures as they are, texts as text.
+// What goes into the next message besides its text: pictures as they are, texts as text. What is too long for that, or no text, becomes a
+// document of the chat, where it can be read as one.
 
 import { signal } from '../vendor/signals.js';
 import { file as bytesOf } from './api.js';
+import { addToChat, isDocument } from './chatdocuments.js';
 import { t } from './language.js';
 import { isText } from './picked.js';
 
@@ -29,7 +31,9 @@ export async function attach(files) {
   for (const { name, file } of files) {
     const fault = file ? await add(name, file) : t.cannotOpen;
     if (!fault) continue;
-    attachmentFault.value = `${name}: ${fault}`;
+    const why = file && isDocument(name) ? await addToChat(name, file) : fault;
+    if (!why) continue;
+    attachmentFault.value = `${name}: ${why}`;
     if (file && !file.type.startsWith('image/')) refused.value = [...refused.value, { name, file }];
   }
 }

@@ -4,7 +4,7 @@ import { computed, signal } from '../vendor/signals.js';
 import { branch } from './tree.js';
 import { preference, recall } from './storage.js';
 
-/** @import { Account, Chat, Health, Listed, Message, Session, Tool, Source } from './types.d.ts' */
+/** @import { Account, Chat, Health, Listed, Message, RuleScope, Session, Tool, Source } from './types.d.ts' */
 
 /** @returns {Chat} */
 export const emptyChat = () => ({ id: null, title: '', settings: {}, messages: [], leaf: null });
@@ -58,7 +58,7 @@ export const failure = signal('');
 export const said = signal('');
 
 /** What the person has to answer, in all chats. */
-export const waiting = signal(/** @type {{ id: string, tool: string, user?: string, arguments?: unknown, message?: string, reason?: string | null, expires_at: string, kind: 'approval' | 'question' }[]} */ ([]));
+export const waiting = signal(/** @type {{ id: string, tool: string, user?: string, arguments?: unknown, message?: string, reason?: string | null, expires_at: string, kind: 'approval' | 'question', remember?: RuleScope[] }[]} */ ([]));
 
 /** @type {WeakMap<Message, import('../vendor/signals.js').Signal<number>>} */
 const versions = new WeakMap();

@@ -5,6 +5,7 @@ import * as api from './api.js';
 import { end, replace, take, textOf } from './answer.js';
 import { t } from './language.js';
 import { keep, list } from './list.js';
+import { prefer, preference } from './storage.js';
 import { chat, chats, model, said, touch } from './store.js';
 import { branch } from './tree.js';
 
@@ -97,7 +98,7 @@ async function start(begun) {
   const controller = new AbortController();
   followed = { controller, message: answer, id: chat.value.id };
   try {
-    const id = chat.value.id ?? await created();
+    const id = await ensured();
     followed.id = id;
     const body = { ...begun, ...(begun.model ?? model.value ? { model: begun.model ?? model.value } : {}) };
     const now = await api.startTurn(id, body);
@@ -115,8 +116,22 @@ async function start(begun) {
   }
 }
 
+/** @type {Promise<string> | null} */
+let creating = null;
+
+/** The id of the chat that is shown, which is begun where it is new. */
+export function ensured() {
+  const { id } = chat.value;
+  if (id !== null) return Promise.resolve(id);
+  creating ??= created().finally(() => { creating = null; });
+  return creating;
+}
+
 async function created() {
   const about = await api.newChat({ settings: settled(chat.value.settings) });
+  // What is written and not sent stays in the field.
+  prefer(`draft.${about.id}`, preference('draft.new', '') || null);
+  prefer('draft.new', null);
   chat.value = { ...chat.value, id: about.id, title: about.title };
   history.pushState(null, '', `#${about.id}`);
   return about.id;

@@ -50,6 +50,15 @@ export interface CallPart {
   since?: number;
 }
 
+/** What a person may have remembered of an approval. */
+export type RuleScope =
+  | { scope: 'chat'; chat: string }
+  | { scope: 'arguments'; arguments: Record<string, unknown> }
+  | { scope: 'folder'; folder: string; argument: string; others: Record<string, unknown> };
+
+/** What a person has allowed beforehand. */
+export type ApprovalRule = RuleScope & { id: string; tool: string; via: string | null; made_at: string; applies: boolean };
+
 /** A passage of a document that an answer rests on. */
 export interface Source {
   number: number;
@@ -115,6 +124,8 @@ export interface Chat {
   leaf: string | null;
 }
 
+export interface Limit { value: number; from: 'tool' | 'admin'; own: number }
+
 export interface Tool {
   name: string;
   title?: string;
@@ -129,6 +140,8 @@ export interface Tool {
   version?: string | null;
   source?: string;
   parameters?: any;
+  /** How often one user may call it. */
+  limits?: { daily_limit: Limit; cooldown_seconds: Limit };
 }
 
 export interface Health { status: string; upstream: string; model: string | null; tools: number; sign_in?: boolean; dev: boolean }

@@ -64,10 +64,23 @@ async fn l5_a_command_is_about_one_tenant() {
     rack.done(&[&["tools", "enable", "count.free"][..], &acme].concat());
     rack.done(&[&["call", "count.free"][..], &acme].concat());
     assert!(enabled(&acme));
+    // How often they may call it is theirs too; what is not named is as the tool has it.
+    let limit = |options: &[&str]| {
+        let output = rack.run(&[&["tools", "limit", "count.free"][..], options, &acme].concat());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let said = limit(&["--daily", "1"]);
+    assert!(said.contains("users may call count.free once a day"), "{said}");
+    let makes = |more: &[&str]| rack.run(&[&["call", "count.free"][..], more].concat()).status.success();
+    assert_eq!((makes(&acme), makes(&acme), makes(&[]), makes(&[])), (true, false, true, true));
+    let said = limit(&[]);
+    assert!(said.contains("as often as they like, as the tool has it"), "{said}");
+    assert!(makes(&acme));
 
     let origins =
         |more: &[&str]| rack.export(&[&["--only", "success", "--tool", "count.free"], more].concat()).len();
-    assert_eq!((origins(&acme), origins(&[])), (2, 2));
+    assert_eq!((origins(&acme), origins(&[])), (4, 4));
     for command in [&["tools", "list"][..], &["call", "count.free"], &["user", "list"], &["audit"]] {
         for wrong in ["", "*", "a\nb"] {
             let reported = refused(&rack, &[command, &["--tenant", wrong]].concat());

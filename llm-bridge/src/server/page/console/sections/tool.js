@@ -7,9 +7,9 @@ import { approvals } from '../../state/api.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { duration } from '../../text/format.js';
-import { audit, execute } from '../api.js';
+import { audit, execute, limitTool } from '../api.js';
 import { Fields, valuesOf } from '../parts/form.js';
-import { Fault, useLoaded } from '../parts/loaded.js';
+import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Records } from '../parts/records.js';
 import { account, c } from '../state.js';
 
@@ -18,8 +18,8 @@ import { account, c } from '../state.js';
 /** How often it is looked whether a call that is tried waits for a person, in milliseconds. */
 const AGAIN = 1000;
 
-/** @param {{ tool: Tool, onClose: () => void }} properties */
-export function ToolDialog({ tool, onClose }) {
+/** @param {{ tool: Tool, onChanged: () => void, onClose: () => void }} properties */
+export function ToolDialog({ tool, onChanged, onClose }) {
   const last = useLoaded(() => audit({ tool: tool.name, limit: '20' }));
   return html`<${Dialog} id="tool" title=${tool.name} onClose=${onClose}>
     <p>${tool.description}</p>
@@ -29,11 +29,39 @@ export function ToolDialog({ tool, onClose }) {
       <dt>${c.level}</dt><dd>${tool.level}</dd>
       ${!tool.enabled && html`<dt>${c.off}</dt><dd>${tool.reason}</dd>`}
     </dl>
+    ${tool.limits && html`<h3 id="limits-title">${c.limits}</h3><${Limits} name=${tool.name} limits=${tool.limits} onChanged=${onChanged} />`}
     ${tool.enabled && html`<h3>${c.tryIt}</h3><${Try} tool=${tool} onCalled=${last.again} />`}
     <h3>${c.lastCalls}</h3>
     <${Fault} text=${last.fault} />
     ${last.value && html`<${Records} entries=${last.value.records} />`}
   </${Dialog}>`;
+}
+
+/**
+ * How often a user may call it: as the tool has it, or as an admin has set it.
+ * @param {{ name: string, limits: NonNullable<Tool['limits']>, onChanged: () => void }} properties
+ */
+function Limits({ name, limits, onChanged }) {
+  const form = useRef(/** @type {HTMLFormElement | null} */ (null));
+  const { fault, busy, change } = useChange(onChanged);
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (!form.current?.reportValidity()) return;
+    const given = [...new FormData(form.current)].filter(([, text]) => text !== '').map(([limit, text]) => [limit, Number(text)]);
+    change(() => limitTool(name, Object.fromEntries(given)), c.limitsSet(name));
+  };
+  const field = (/** @type {'daily_limit' | 'cooldown_seconds'} */ limit) => {
+    const { value, from, own } = limits[limit];
+    return html`<label class="ask-field"><span>${c.limit[limit]}</span>
+      <input type="number" name=${limit} min="0" max="4294967295" step="1" key=${`${from} ${value}`} defaultValue=${from === 'admin' ? value : ''} placeholder=${c.ownLimit(own)} />
+      <small>${from === 'admin' ? c.limitByAdmin(own) : c.limitByTool}</small></label>`;
+  };
+  return html`<form id="limits" aria-labelledby="limits-title" ref=${form} onSubmit=${submit}>
+    ${field('daily_limit')}${field('cooldown_seconds')}
+    <p><small>${c.limitsAbout}</small></p>
+    <p class="bar"><button type="submit" disabled=${busy}>${c.setLimits}</button></p>
+    <${Fault} text=${fault} />
+  </form>`;
 }
 
 /** @param {{ tool: Tool, onCalled: () => void }} properties */

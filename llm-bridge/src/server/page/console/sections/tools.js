@@ -34,7 +34,7 @@ export function Tools() {
       columns=${[c.tool, c.level, c.effect, c.tokens, c.calls, c.failed, c.usually, c.state]}
       rows=${found.map((tool) => ({ key: tool.name, off: !tool.enabled, cells: cells(tool) }))} />
       ${calls.value && html`<p class="note">${c.countedOf(number(COUNTED))}</p>`}`}
-    ${open && html`<${ToolDialog} key=${open.name} tool=${open} onClose=${() => setShown(null)} />`}`;
+    ${open && html`<${ToolDialog} key=${open.name} tool=${open} onChanged=${tools.again} onClose=${() => setShown(null)} />`}`;
 
   /** @param {Tool} tool */
   function cells(tool) {

@@ -1,0 +1,174 @@
+//! `GET /api/approval-rules` and `DELETE /api/approval-rules/{id}`: what a person has allowed beforehand. Rules are made with the answer to an
+//! approval.
+
+use axum::{
+    Extension, Json,
+    http::{Method, StatusCode},
+};
+use jiff::Timestamp;
+use registry_core::{
+    Registry,
+    guard::{
+        approval::{Approval, ApprovalAnswer},
+        rule::{ApprovalRule, RuleError, RuleKind, RuleScope},
+    },
+    store::ChatKey,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    App, admin::audited, api_error::ApiError, identity::Identity, name::Name, openapi::Operation,
+    routes::Routes,
+};
+
+pub(super) fn routes() -> Routes {
+    Routes::new().add("/api/approval-rules", list, list_operation()).add(
+        "/api/approval-rules/{id}",
+        revoke,
+        revoke_operation(),
+    )
+}
+
+/// A rule as its person sees it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ApprovalRule")]
+struct Shown {
+    /// Names it.
+    id: String,
+    /// The tool's name.
+    tool: String,
+    /// Who makes the calls for the person, where that is somebody else.
+    via: Option<String>,
+    #[serde(flatten)]
+    scope: RuleScope,
+    /// When it was made (UTC).
+    made_at: Timestamp,
+    /// Whether calls are made by it: not when its tool is gone or is another one by now, or rules are switched off.
+    applies: bool,
+}
+
+impl Shown {
+    fn of(rule: ApprovalRule, registry: &Registry) -> Self {
+        let applies = registry.applies(&rule);
+        let ApprovalRule { id, tool, via, scope, made_at, .. } = rule;
+        Self { id, tool, via, scope, made_at, applies }
+    }
+}
+
+/// The rules of a user.
+#[derive(Serialize, JsonSchema)]
+struct RuleList {
+    rules: Vec<Shown>,
+}
+
+fn list_operation() -> Operation {
+    Operation::new(
+        Method::GET,
+        "Approvals",
+        "list_approval_rules",
+        "The calls that the user has allowed beforehand",
+    )
+    .answers::<RuleList>(200, "The user's own rules, oldest first.")
+}
+
+async fn list(Extension(identity): Extension<Identity>) -> Result<Json<RuleList>, ApiError> {
+    let Identity { registry, caller, .. } = &identity;
+    let rules = registry.approval_rules(&caller.user).await?;
+    Ok(Json(RuleList { rules: rules.into_iter().map(|rule| Shown::of(rule, registry)).collect() }))
+}
+
+fn revoke_operation() -> Operation {
+    Operation::new(
+        Method::DELETE,
+        "Approvals",
+        "revoke_approval_rule",
+        "Revoke what the user has allowed beforehand",
+    )
+    .details("It holds from the next call on.")
+    .path("id", "The rule's id.")
+    .answers_nothing(204, "It is revoked.")
+    .refuses(404, "The user has no such rule (`approval_rule_not_found`).")
+}
+
+async fn revoke(Extension(identity): Extension<Identity>, Name(id): Name) -> Result<StatusCode, ApiError> {
+    // What is not there leaves no record, however often it is asked for.
+    let rules = identity.registry.approval_rules(&identity.caller.user).await?;
+    if !rules.iter().any(|rule| rule.id == id) || !revoke_by_id(&identity, &id).await? {
+        return Err(ApiError::not_found("approval_rule_not_found", format!("there is no rule `{id}`")));
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Revokes a rule of the caller; false where there is none of that id.
+pub(super) async fn revoke_by_id(identity: &Identity, id: &str) -> Result<bool, ApiError> {
+    let revoke = identity.registry.revoke_approval_rule(&identity.caller.user, id);
+    Ok(audited(identity, "approval rule remove", json!({"rule": id}), revoke).await?.is_some())
+}
+
+/// Keeps what the caller wants remembered of an approval, and gives the rule where it is a new one.
+pub(super) async fn keep(
+    app: &App,
+    identity: &Identity,
+    approval: &Approval,
+    kind: RuleKind,
+) -> Result<Option<ApprovalRule>, ApiError> {
+    let Identity { registry, caller, .. } = identity;
+    if approval.user != caller.user || approval.via != caller.via {
+        return Err(not_remembered("only the person whose call it is can have it remembered"));
+    }
+    let rule = registry.rule_of_approval(&approval.id, &caller.user, kind).await?;
+    if let RuleScope::Chat { chat } = &rule.scope
+        && !is_kept(app, identity, chat).await?
+    {
+        // Nobody would say when that chat is over.
+        return Err(not_remembered("the chat is not one that this server keeps"));
+    }
+    let about = json!({"rule": rule.id, "tool": rule.tool, "scope": kind, "approval": approval.id});
+    let keep = registry.keep_approval_rule(&caller.user, rule.clone());
+    Ok(audited(identity, "approval rule add", about, keep).await?.then_some(rule))
+}
+
+/// Allows the calls of the caller that wait already and that a new rule allows: nobody wants to say it again of each.
+pub(super) async fn allow_waiting(identity: &Identity, rule: &ApprovalRule) {
+    let Identity { registry, caller, .. } = identity;
+    let waiting = registry.waiting_allowed_by(&caller.user, rule).await;
+    let waiting = waiting.inspect_err(|cause| tracing::warn!(%cause, "waiting_calls_not_allowed"));
+    for approval in waiting.unwrap_or_default() {
+        let yes = ApprovalAnswer {
+            approve: true,
+            by: caller.user.clone(),
+            reason: None,
+            content: None,
+            arguments: None,
+        };
+        // One that was answered meanwhile is as it was answered.
+        if let Err(cause) = registry.answer_approval(&approval.id, yes).await {
+            tracing::debug!(id = approval.id, %cause, "waiting_call_not_allowed");
+        }
+    }
+}
+
+async fn is_kept(app: &App, identity: &Identity, chat: &str) -> Result<bool, ApiError> {
+    let Some(chats) = &app.chats else { return Ok(false) };
+    let key = ChatKey { tenant: identity.registry.tenant(), user: &identity.caller.user, id: chat };
+    Ok(chats.chat(key).await?.is_some())
+}
+
+pub(super) fn not_remembered(why: &str) -> ApiError {
+    let message = format!("this cannot be remembered: {why}");
+    ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "cannot_be_remembered", message)
+}
+
+impl From<RuleError> for ApiError {
+    fn from(fault: RuleError) -> Self {
+        match fault {
+            RuleError::Unknown => Self::not_found("approval_not_found", fault.to_string()),
+            RuleError::Closed => Self::new(StatusCode::CONFLICT, "approval_closed", fault.to_string()),
+            RuleError::NotOffered => not_remembered("`remember` of the approval says what can be"),
+            RuleError::Full => Self::new(StatusCode::CONFLICT, "approval_rules_full", fault.to_string()),
+            RuleError::Store(cause) => cause.into(),
+        }
+    }
+}

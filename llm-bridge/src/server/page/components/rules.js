@@ -1,0 +1,50 @@
+// What a person has allowed beforehand: what it means, and the list of it, to be revoked.
+
+import { useEffect, useState } from '../vendor/hooks.js';
+import { html } from '../state/html.js';
+import { approvalRules, revokeRule } from '../state/api.js';
+import { t } from '../state/language.js';
+import { chats, dialog } from '../state/store.js';
+import { moment, oneLine } from '../text/format.js';
+
+/** @import { ApprovalRule, RuleScope } from '../state/types.d.ts' */
+
+/** How much of the arguments stands in a line; all of it is in its title. */
+const MOST_SHOWN = 300;
+
+/**
+ * In a sentence, what calls of a tool a rule lets through.
+ * @param {RuleScope} scope
+ * @param {string} tool
+ */
+export function allowedBy(scope, tool) {
+  if (scope.scope === 'chat') return t.allowsInChat(tool);
+  if (scope.scope === 'arguments') return t.allowsArguments(tool);
+  const { folder, argument, others } = scope;
+  return Object.keys(others).length > 0 ? t.allowsInFolderWith(tool, argument, folder) : t.allowsInFolder(tool, argument, folder);
+}
+
+export function Rules() {
+  const [rules, setRules] = useState(/** @type {ApprovalRule[] | null} */ (null));
+  const [fault, setFault] = useState('');
+  const failed = (/** @type {Error} */ error) => setFault(error.message);
+  const load = () => approvalRules().then(setRules, failed);
+  useEffect(() => { load(); }, []);
+  const revoke = (/** @type {string} */ id) => revokeRule(id).then(load, failed);
+  return html`${rules?.length === 0 && html`<p class="empty">${t.noRules}</p>`}
+    ${rules && rules.length > 0 && html`<ul class="rules">${rules.map((rule) => html`<${Rule} key=${rule.id} rule=${rule} onRevoke=${() => revoke(rule.id)} />`)}</ul>`}
+    ${fault && html`<p class="ask-fault" role="alert">${fault}</p>`}`;
+}
+
+/** @param {{ rule: ApprovalRule, onRevoke: () => void }} properties */
+function Rule({ rule, onRevoke }) {
+  const { tool, made_at: at, applies, via } = rule;
+  const fixed = rule.scope === 'arguments' ? rule.arguments : rule.scope === 'folder' ? rule.others : {};
+  const text = JSON.stringify(fixed);
+  return html`<li class="rule" data-scope=${rule.scope}>
+    <p><code class="call-name">${tool}</code> <span>${allowedBy(rule, tool)}</span>${rule.scope === 'chat' && html` <a href=${`#${rule.chat}`} onClick=${() => { dialog.value = ''; }}>${chats.value?.find(({ id }) => id === rule.chat)?.title || t.openChat}</a>`}</p>
+    ${text !== '{}' && html`<p><code class="rule-arguments" title=${text}>${oneLine(text, MOST_SHOWN)}</code></p>`}
+    <p class="call-note">${[t.ruleSince(moment(at)), via && t.ruleVia(via), !applies && t.ruleIdle].filter(Boolean).join(' · ')}</p>
+    <button type="button" class="quiet revoke" aria-label=${t.revokeRule(tool)} onClick=${onRevoke}>${t.revoke}</button>
+  </li>`;
+}

@@ -1,0 +1,80 @@
+// The documents of the chat that is shown: its tools find them, and nobody else.
+
+import { effect, signal } from '../vendor/signals.js';
+import * as api from './api.js';
+import { t } from './language.js';
+import { chat, chats, failure, said } from './store.js';
+import { ensured } from './turn.js';
+
+/** @typedef {{ name: string, passages: number | null }} ChatDocument `passages` is `null` while it is sent and read */
+
+/** Files that can be read as documents, by the ends of their names. */
+const DOCUMENTS = /\.(?:adoc|csv|html?|log|markdown|mdx?|org|pdf|rst|te?xt|tsv|xhtml)$/i;
+
+export const chatDocuments = signal(/** @type {ChatDocument[]} */ ([]));
+
+/** @type {string | null} */
+let of = null;
+
+/** Shows those of each chat that is opened. */
+export function watchChatDocuments() {
+  effect(() => {
+    const { id } = chat.value;
+    if (id === of || (id !== null && chats.value === null)) return;
+    // A chat that was begun for a document has it already.
+    if (of !== null || id === null) chatDocuments.value = [];
+    of = id;
+    if (id !== null) queueMicrotask(() => load(id));
+  });
+}
+
+/** @param {string} id */
+async function load(id) {
+  try {
+    const there = await api.chatDocuments(id);
+    const coming = chatDocuments.value.filter(({ passages, name }) => passages === null && !there.some((one) => one.name === name));
+    if (of === id) chatDocuments.value = [...there, ...coming];
+  } catch {
+    // The server keeps none.
+  }
+}
+
+/**
+ * Whether a file may become a document of the chat.
+ * @param {string} name
+ */
+export const isDocument = (name) => chats.value !== null && DOCUMENTS.test(name);
+
+/**
+ * Adds a document to the chat that is shown, which is begun where it is new. Gives why not, or nothing.
+ * @param {string} name
+ * @param {File} file
+ */
+export async function addToChat(name, file) {
+  chatDocuments.value = [...chatDocuments.value.filter((other) => other.name !== name), { name, passages: null }];
+  let id = null;
+  try {
+    id = await ensured();
+    await api.addChatDocument(id, name, file, () => {});
+    said.value = t.addedToChat(name);
+    return '';
+  } catch (error) {
+    return /** @type {Error} */ (error).message;
+  } finally {
+    chatDocuments.value = chatDocuments.value.filter((other) => other.name !== name || other.passages !== null);
+    if (id !== null) await load(id);
+  }
+}
+
+/** @param {string} name */
+export async function removeFromChat(name) {
+  const { id } = chat.value;
+  if (id === null) return;
+  try {
+    await api.removeChatDocument(id, name);
+    said.value = t.removed(name);
+  } catch (error) {
+    failure.value = /** @type {Error} */ (error).message;
+  }
+  await load(id);
+}
