@@ -16,7 +16,7 @@ pub use upload::{Upload, UploadLimits};
 #[derive(Debug, Clone)]
 pub enum Documents {}
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct DocumentAccess;
 
 impl DocumentAccess {
@@ -24,16 +24,13 @@ impl DocumentAccess {
         Self
     }
 
-    #[expect(clippy::unused_async, reason = "as with the feature")]
     pub(super) async fn learn_of_chat(&self, _: &Identity, _: &str) {}
 
-    #[expect(clippy::unused_async, reason = "as with the feature")]
     pub(super) async fn forget_chat(&self, _: &Identity, _: &str) {}
 
-    #[expect(clippy::unused_async, reason = "as with the feature")]
     pub(super) async fn forget_chats_of(&self, _: &Identity, _: &str) {}
 
-    fn refused(self) -> ApiError {
+    fn refused(&self) -> ApiError {
         ApiError::not_found(
             "no_documents",
             "this server was built without the feature `documents`, and keeps none",
