@@ -89,7 +89,7 @@ export async function consoleOfAdmins(browser) {
     complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('429')));
     await page.fill('#limits [name="daily_limit"]', '');
     await page.click('#limits button[type="submit"]');
-    await page.waitForFunction(() => [...document.querySelectorAll('#limits small')].every((about) => about.textContent === 'as the tool has it'));
+    await page.waitForFunction(() => [...document.querySelectorAll('#limits label small')].every((about) => about.textContent === 'as the tool has it'));
     await page.keyboard.press('Escape');
     await page.waitForSelector('#tool', { state: 'detached' });
   });

@@ -263,7 +263,9 @@ async fn b17_no_rule_allows_what_is_asked_about_for_what_was_read() {
     read.note(Reads::UNTRUSTED, "web");
     let misled = site.by("ada", Some("one")).with_flow(TurnFlow::after(read));
     assert_eq!(fate(&site.call(&misled, json!({"path": "b"})).await), "asked");
-    assert_eq!(offered(&site.registry).await, []);
+    let pending = site.registry.pending_approvals().await.unwrap();
+    let asked = pending.iter().find(|approval| approval.arguments == json!({"path": "b"})).unwrap();
+    assert!(asked.reason.is_some() && asked.remember.is_empty(), "{asked:?}");
 }
 
 struct Says(fn() -> GateAnswer);
