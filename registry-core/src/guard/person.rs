@@ -220,7 +220,7 @@ impl Guards {
             tool_sha256: if remember.is_empty() { String::new() } else { tool_identity(wanted.tool) },
             remember,
             via: wanted.context.caller().via.clone(),
-            scope: scope(wanted, &id),
+            scope: scope(wanted, reason, &id),
             id,
             tenant: wanted.tenant.to_string(),
             user: wanted.context.caller().user.clone(),
@@ -275,7 +275,7 @@ impl Guards {
 }
 
 /// Who may use the answer. A call that waits for it to the end asks for itself alone.
-fn scope(wanted: Wanted<'_>, id: &str) -> String {
+fn scope(wanted: Wanted<'_>, reason: Option<&str>, id: &str) -> String {
     let context = wanted.context;
     match (context.approval_scope(), context.approval_wait()) {
         (Some(scope), _) => scope.to_owned(),
@@ -288,7 +288,9 @@ fn scope(wanted: Wanted<'_>, id: &str) -> String {
                 Origin::Native | Origin::Text(_) => "model".into(),
                 other => serde_json::json!(other),
             };
-            serde_json::json!([origin, via, chat]).to_string()
+            // A yes from before the model has read what the call is asked about now is none to that.
+            let concern = reason.map(|_| "has read");
+            serde_json::json!([origin, via, chat, concern]).to_string()
         }
     }
 }

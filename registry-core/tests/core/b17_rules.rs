@@ -268,6 +268,23 @@ async fn b17_no_rule_allows_what_is_asked_about_for_what_was_read() {
     assert!(asked.reason.is_some() && asked.remember.is_empty(), "{asked:?}");
 }
 
+#[tokio::test]
+async fn b20_a_yes_from_before_something_was_read_is_none_to_what_was_read() {
+    let site = Site::new();
+    let ada = site.by("ada", Some("one"));
+    assert_eq!(fate(&site.call(&ada, json!({"path": "a"})).await), "asked");
+    let first = site.registry.pending_approvals().await.unwrap().remove(0);
+    let yes = ApprovalAnswer { approve: true, by: "ada".into(), reason: None, content: None, arguments: None };
+    site.registry.answer_approval(&first.id, yes).await.unwrap();
+    let mut read = HasRead::default();
+    read.note(Reads::UNTRUSTED, "web");
+    let misled = site.by("ada", Some("one")).with_flow(TurnFlow::after(read));
+    assert_eq!(fate(&site.call(&misled, json!({"path": "a"})).await), "asked");
+    let asked = site.registry.pending_approvals().await.unwrap().remove(0);
+    assert!(asked.id != first.id && asked.reason.is_some(), "{asked:?}");
+    assert_eq!(fate(&site.call(&ada, json!({"path": "a"})).await), "ran");
+}
+
 struct Says(fn() -> GateAnswer);
 
 impl Gate for Says {
