@@ -48,6 +48,21 @@ async fn pay(
     Ok(paid)
 }
 
+/// What opens the safe.
+#[args]
+struct Code {
+    /// Four digits.
+    #[arg(secret)]
+    code: String,
+}
+
+/// Open the safe.
+#[tool(permission = Permission::User)]
+async fn open_safe(ctx: &ToolContext) -> Result<String, ToolError> {
+    let Code { code } = ctx.ask_for::<Code>("Which code?").await?;
+    Ok(if code == "0451" { "It is open." } else { "It stays shut." }.to_owned())
+}
+
 fn main() -> ExitCode {
     cli::main(Host::default())
 }

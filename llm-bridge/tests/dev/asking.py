@@ -307,6 +307,7 @@ def killed():
 CHOICE, NAME, DAY, CONFIRMED = "  2. Joint\n", "  name — Whole name.\n", "  day — Day of the month.\n", "(default true)\n"
 PAID = "40 EUR from Joint to Bea on day 3, confirmed: "
 PAY = ["pay", "--level", "user", "--amount", "40"]
+SAFE, CODE = ["open_safe", "--level", "user"], "? Which code?\n"
 
 
 def calls():
@@ -323,11 +324,12 @@ def calls():
         ("a form that does not fit is asked again", PAY, ["2", "Bea", "31", "", "Bea", "3", "true"], 0, ["28", f"{PAID}true"], []),
         ("Ctrl-C in a form", PAY, ["2", "Bea", CTRL_C], 1, ["cancelled"], ["40 EUR"]),
         ("the end in a form", PAY, ["2", "Bea", CTRL_D], 1, ["declined to answer"], ["40 EUR"]),
+        ("a secret is not shown", SAFE, ["0451"], 0, ["It is open."], ["0451"]),
     ]:
         @check(f"a call in a terminal: {name}")
         def _(arguments=arguments, lines=lines, code=code, shows=shows, hides=hides):
             with tempfile.TemporaryDirectory() as folder:
-                shown, exit_code = called(arguments, folder, lines, (CHOICE, NAME, DAY, CONFIRMED), PROGRAM)
+                shown, exit_code = called(arguments, folder, lines, (CHOICE, NAME, DAY, CONFIRMED, CODE), PROGRAM)
                 expect(exit_code == code and all(part in shown for part in shows), f"{exit_code}: {shown}")
                 expect(not any(part in shown for part in hides), shown)
 
@@ -346,6 +348,7 @@ def pipes():
         ("a choice after one that is none", ["balance"], "Jont\n2\n", 0, "Joint: 40 EUR"),
         ("nothing", ["balance"], "", 1, "declined to answer: nobody is at the terminal"),
         ("a form", PAY, "2\nBea\n3\n\n", 0, f"{PAID}true"),
+        ("a secret", SAFE, "0451\n", 0, "It is open."),
         ("half a form", PAY, "2\nBea\n", 1, "declined to answer: nobody is at the terminal"),
     ]:
         @check(f"a call with a pipe: {name}")
