@@ -3,7 +3,7 @@
 use registry_core::Caller;
 use toolrack_apis::{BadRequest, Request, ToolChoice};
 
-use super::{Backend, offer::Round, prompt, run};
+use super::{Backend, beginning, offer::Round, prompt};
 
 impl Backend {
     /// Counts the tokens of a request, with the server's tools and prompts that a turn would add to it: by the model server's own tokenizer where it
@@ -12,13 +12,13 @@ impl Backend {
     /// # Errors
     /// As [`start`](Self::start).
     pub async fn count_tokens(&self, mut request: Request, caller: Caller) -> Result<u64, BadRequest> {
-        let offer = run::prepare(self, &mut request, caller, self.shared.stopping.child_token())?;
+        let offer = beginning::prepare(self, &mut request, caller, self.shared.stopping.child_token())?;
         let settings = self.settings();
         let asked = request.model.take().or_else(|| settings.model.clone());
         // A server that is away does not keep the client from an estimate.
         let route = self.upstream().route(asked.as_deref()).await.unwrap_or_default();
         let name = route.model();
-        run::assemble(self, &mut request, &offer, &route.full_name(), None).await;
+        beginning::assemble(self, &mut request, &offer, &route.full_name(), None).await;
         if let Some(messages) = self.picture_limit(&route).apply(&request.messages) {
             request.messages = messages;
         }

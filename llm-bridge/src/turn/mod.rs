@@ -2,6 +2,7 @@
 
 mod announce;
 mod ask;
+mod beginning;
 mod call;
 mod calls;
 mod clock;
@@ -53,6 +54,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_apis::{BadRequest, Request};
 use toolrack_dialects::ParseOptions;
 
+pub(crate) use beginning::PLAIN;
 pub use handle::{Turn, TurnAnswer};
 pub(crate) use interrupted::INTERRUPTED;
 pub use kept::ResultFile;
@@ -64,7 +66,6 @@ pub use models::{ModelRoute, ModelSettings, Models};
 pub(crate) use pictures::write_within;
 #[cfg(feature = "cli")]
 pub(crate) use recover::{could_not_read, raw_text};
-pub(crate) use run::PLAIN;
 pub(crate) use transcript::{approval_notice, question_notice};
 
 use crate::upstream::{Route, Upstream};

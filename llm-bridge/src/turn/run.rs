@@ -1,26 +1,24 @@
 //! What a turn does: from a request to the model's last word.
 
-use std::{
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, PoisonError};
 
 use futures_util::{future::OptionFuture, join};
 use registry_core::{
-    Caller, Conversation, ToolContext,
+    Caller,
     flow::HasRead,
     trace::{Span, Trace},
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_apis::{
-    BadRequest, Call, EarlierAnswer, Failure, FailureKind, FinishReason, Message, Provider, Request,
-    ResponseFormat, Role, TurnEvent, Usage,
+    BadRequest, Call, Failure, FailureKind, FinishReason, Message, Provider, Request, ResponseFormat, Role,
+    TurnEvent, Usage,
 };
 
 use super::{
     Backend, LAST_WORDS,
     announce::Unsettled,
+    beginning::{assemble, prepare},
     call::{FoundCall, new_call_id},
     calls::{Called, Interrupted},
     clock::ToolClock,
@@ -32,14 +30,12 @@ use super::{
     learned::Evidence,
     limits::{Meter, Reached},
     live::Listed,
-    narrow,
     offer::{Offer, Round, Target},
     paragraphs::Paragraphs,
     pictures::PictureLimit,
-    prompt,
     require::Required,
     traced,
-    transcript::{Added, Ending, Place, Resuming, Shown},
+    transcript::{Added, Ending, Place, Shown},
 };
 use crate::upstream::{Route, UpstreamError};
 
@@ -47,50 +43,6 @@ use crate::upstream::{Route, UpstreamError};
 const EVENTS_AHEAD: usize = 32;
 /// What is said of a turn that an admin has stopped.
 const STOPPED: &str = "an admin has stopped this turn";
-/// What a model's name ends with where the server's tools are not wanted.
-pub(crate) const PLAIN: &str = ":plain";
-
-/// What a request and the server have to offer.
-pub(super) fn prepare(
-    backend: &Backend,
-    request: &mut Request,
-    caller: Caller,
-    cancellation: CancellationToken,
-) -> Result<Arc<Offer>, BadRequest> {
-    if let Some(name) = request.model.as_deref().and_then(|name| name.strip_suffix(PLAIN)) {
-        request.model = Some(name.to_owned());
-        request.extension.allowed_tools = Some(Vec::new());
-    }
-    let context = context_of(backend, request, caller)?.with_cancellation(cancellation);
-    Offer::new(backend, request, context).map(Arc::new)
-}
-
-/// Puts the conversation together: what was before, with what the client has not seen of it, and what the model has to know before it.
-/// `model` is the full name of the model; a turn with the token `resuming` goes on with one that was cut off.
-pub(super) async fn assemble(
-    backend: &Backend,
-    request: &mut Request,
-    offer: &Offer,
-    model: &str,
-    resuming: Option<CancellationToken>,
-) -> Place {
-    let instructions = usize::from(request.conversation.has_instructions).min(request.messages.len());
-    let mut answers = std::mem::take(&mut request.conversation.answers);
-    for EarlierAnswer { messages, .. } in &mut answers {
-        *messages = messages.start + instructions..messages.end + instructions;
-    }
-    request.messages.splice(instructions..instructions, request.conversation.earlier.drain(..));
-    offer.found.add_earlier(&request.conversation.found);
-    let owner = (backend.registry().tenant(), offer.context.caller().user.as_str());
-    let resuming = resuming.map(|turn| Resuming { turn, state: backend.registry().state_store() });
-    let place = backend.transcripts.put_back(owner, model, &mut request.messages, answers, resuming).await;
-    offer.found.add_earlier(&place.found);
-    backend.fit_pictures(&mut request.messages).await;
-    let settings = backend.settings();
-    let prompt = if offer.has_tools() { &settings.system_prompt_with_tools } else { &settings.system_prompt };
-    prompt::add_system_prompt(&mut request.messages, prompt, &offer.tag_lines);
-    place
-}
 
 pub(super) fn start(mut backend: Backend, mut request: Request, caller: Caller) -> Result<Turn, BadRequest> {
     let span = traced::turn(&mut backend, &request);
@@ -146,29 +98,6 @@ pub(super) fn start(mut backend: Backend, mut request: Request, caller: Caller) 
     };
     let running = backend.shared.turns.track_future(run.run_to_end(cancellation.clone()));
     Ok(Turn::new(running, events, answer, cancellation))
-}
-
-/// The caller as the request narrows it, with the conversation around.
-fn context_of(backend: &Backend, request: &Request, caller: Caller) -> Result<ToolContext, BadRequest> {
-    let caller = narrow::narrow(backend.registry(), request, caller)?;
-    let extension = &request.extension;
-    let user_message = request.messages.iter().rfind(|message| message.role == Role::User);
-    let context = backend.context(caller).with_conversation(Conversation {
-        user_message: user_message.map(Message::plain_text),
-        chat_id: extension.chat_id.clone(),
-        kb_context: extension.kb_context.clone(),
-        confidence: extension.confidence,
-    });
-    // A client without a stream hears nothing while the call waits; the answer says that it does.
-    let patience = extension.approval_wait_seconds.or((!request.stream).then_some(0));
-    let question_wait = Duration::from_secs(extension.question_wait_seconds.unwrap_or(0));
-    let said = context.conversation().user_message.clone().unwrap_or_default();
-    let now = backend.registry().clock().now();
-    let context = context.with_questions().with_question_wait(question_wait).with_reply(said, now);
-    Ok(match patience {
-        Some(seconds) => context.with_approval_wait(Duration::from_secs(seconds)),
-        None => context,
-    })
 }
 
 pub(super) struct Run {

@@ -274,7 +274,8 @@ async fn b20_a_yes_from_before_something_was_read_is_none_to_what_was_read() {
     let ada = site.by("ada", Some("one"));
     assert_eq!(fate(&site.call(&ada, json!({"path": "a"})).await), "asked");
     let first = site.registry.pending_approvals().await.unwrap().remove(0);
-    let yes = ApprovalAnswer { approve: true, by: "ada".into(), reason: None, content: None, arguments: None };
+    let yes =
+        ApprovalAnswer { approve: true, by: "ada".into(), reason: None, content: None, arguments: None };
     site.registry.answer_approval(&first.id, yes).await.unwrap();
     let mut read = HasRead::default();
     read.note(Reads::UNTRUSTED, "web");

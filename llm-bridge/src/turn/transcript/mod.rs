@@ -10,6 +10,7 @@
 mod effects;
 mod ending;
 mod flow;
+mod notice;
 mod replace;
 mod results;
 #[cfg(test)]
@@ -30,12 +31,12 @@ use toolrack_apis::{EarlierAnswer, Message};
 use effects::Effects;
 pub(super) use ending::{Ending, Place, Shown};
 use flow::last_flow_keys;
+pub(crate) use notice::{approval_notice, question_notice};
 pub(super) use replace::{Added, Resumed};
 use replace::{Replaced, read_all, replace};
 use unfinished::{Claim, Turns};
 pub(super) use unfinished::{Rounds, Unfinished};
 use visible::{VisibleAnswer, VisibleConversation};
-pub(crate) use visible::{approval_notice, question_notice};
 
 use super::pictures;
 

@@ -6,62 +6,14 @@
 
 use std::ops::Range;
 
-use registry_core::text::cut;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use toolrack_apis::{
-    AskedQuestion, Call, Content, EarlierAnswer, Media, MediaSource, Message, Part, Role, SeenAnswer,
-};
+use toolrack_apis::{Call, Content, EarlierAnswer, Media, MediaSource, Message, Part, Role, SeenAnswer};
 
-/// How the text begins that is shown while a call waits for a person.
-const NOTICE: &str = "[Waiting: a person has to allow `";
-const NOTICE_PATH: &str = "/api/approvals/";
-/// The same for a question of a tool.
-const QUESTION: &str = "[Question from the tool `";
-const QUESTION_PATH: &str = "/api/questions/";
-/// How much of a question is shown, in bytes.
-const LONGEST_QUESTION: usize = 512;
-/// How long the rest of it may be, in bytes.
-const LONGEST_NOTICE: usize = 1024;
+use super::notice::without_notices;
+
 /// So many bytes at the beginning and at the end tell files of one length apart.
 const SAMPLE: usize = 4096;
-
-/// What a client that knows nothing of approvals shows while a call waits. It is not the model's, and does not count.
-pub(crate) fn approval_notice(tool: &str, reason: Option<&str>, base: &str, approval: &str) -> String {
-    let reason = reason.map(|reason| format!(" {}", cut(reason.to_owned(), LONGEST_QUESTION)));
-    let reason = reason.unwrap_or_default();
-    format!(
-        "{NOTICE}{tool}`.{reason} To answer: POST {{\"approve\": true}} to {base}{NOTICE_PATH}{approval}]\n\n"
-    )
-}
-
-/// The same while a call asks the user, or when it has to be made again with the answer.
-pub(crate) fn question_notice(tool: &str, base: &str, asked: &AskedQuestion) -> String {
-    let AskedQuestion { id, text, waits, .. } = asked;
-    let text = cut(text.clone(), LONGEST_QUESTION);
-    let how = if *waits { "To answer" } else { "Answer in your next message, or" };
-    let body = "{\"answer\": …}";
-    format!("{QUESTION}{tool}`: {text} — {how} POST {body} to {base}{QUESTION_PATH}{id}]\n\n")
-}
-
-fn without_notices(text: &str) -> String {
-    without(&without(text, NOTICE, NOTICE_PATH), QUESTION, QUESTION_PATH)
-}
-
-/// In one pass, however many there are.
-fn without(text: &str, begin: &str, path: &str) -> String {
-    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some((before, notice)) = rest.split_once(begin) {
-        kept.push_str(before);
-        let near = notice.get(..notice.floor_char_boundary(LONGEST_NOTICE)).unwrap_or_default();
-        let end = near.find(path).and_then(|at| Some(at + near.get(at..)?.find(']')? + 1));
-        if end.is_none() {
-            kept.push_str(begin);
-        }
-        rest = notice.get(end.unwrap_or_default()..).unwrap_or_default();
-    }
-    kept + rest
-}
 
 /// A hash of a conversation so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -406,14 +358,17 @@ fn text_of(messages: &[Message]) -> String {
     });
     // One text may be cut into several parts.
     let text: String = texts.collect();
-    if text.contains(NOTICE) || text.contains(QUESTION) { without_notices(&text) } else { text }
+    without_notices(text)
 }
 
 #[cfg(test)]
 mod tests {
-    use toolrack_apis::{Reasoning, ToolResult};
+    use toolrack_apis::{AskedQuestion, Reasoning, ToolResult};
 
-    use super::*;
+    use super::{
+        super::notice::{approval_notice, question_notice},
+        *,
+    };
 
     fn text(role: Role, text: &str) -> Message {
         Message::text(role, text)
@@ -473,15 +428,6 @@ mod tests {
         assert_ne!(keys(&[text(Role::User, "Is it warm?"), answer()]), whole);
         let other_model = VisibleConversation::of("n", &[user(), answer()], &[]);
         assert_ne!(other_model.answers[0].key, whole[0]);
-    }
-
-    #[test]
-    fn a2_notices_are_left_out_in_one_pass() {
-        let notice = approval_notice("mail.send", None, "http://127.0.0.1:7331", "ab12");
-        let many = format!("One{notice}").repeat(20_000);
-        assert_eq!(without_notices(&many).replace('\n', ""), "One".repeat(20_000));
-        let broken = format!("{NOTICE}ü").repeat(20_000);
-        assert_eq!(without_notices(&broken), broken);
     }
 
     #[test]
