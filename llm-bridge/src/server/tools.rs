@@ -79,13 +79,15 @@ fn search(Query(parameters): Parameters) -> Result<Search, String> {
 /// On or off, and limits; what is not named stays.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "ToolSwitch")]
+#[schemars(rename = "ToolSwitch", extend("minProperties" = 1))]
 pub(super) struct Switch {
     /// Whether the tool can be used.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
     enabled: Option<bool>,
     /// What is set in place of the tool's own limits, all of it; `{}` for nothing.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ToolLimits")]
     limits: Option<ToolLimits>,
 }
 

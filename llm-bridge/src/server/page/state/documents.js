@@ -19,15 +19,27 @@ export const status = signal('');
 export const sending = signal(/** @type {AbortController | null} */ (null));
 
 let leftOut = 0;
+/** How often what there is was asked for. */
+let asked = 0;
 
-/** What there is by now. */
+/** What there is by now; null where it cannot be read. What is asked for last is shown, whichever comes last. */
 export async function loadLibrary() {
+  const number = asked += 1;
+  /** @type {Library | null} */
+  let known = null;
+  let failure = '';
   try {
-    library.value = await api.documents();
-    libraryFailure.value = '';
+    known = await api.documents();
   } catch (error) {
-    libraryFailure.value = /** @type {Error} */ (error).message;
+    failure = /** @type {Error} */ (error).message;
   }
+  if (number === asked) {
+    batch(() => {
+      library.value = known ?? library.value;
+      libraryFailure.value = failure;
+    });
+  }
+  return known;
 }
 
 /** Forgets what was added before. */
@@ -45,9 +57,8 @@ export function forget() {
  * @param {Picked[] | Promise<Picked[]>} given
  */
 export async function add(given) {
-  const [files] = await Promise.all([given, loadLibrary()]);
-  const known = library.value;
-  if (libraryFailure.value || !known) return;
+  const [files, known] = await Promise.all([given, loadLibrary()]);
+  if (!known) return;
   if (!known.may_add) {
     status.value = t.mayNotAdd;
     return;
