@@ -35,13 +35,15 @@ export async function consoleOfAdmins(browser) {
   await check('u29 an admin sees whether all is well, and goes from section to section by the keyboard', async () => {
     await page.waitForSelector('#fact-models .good');
     equal((await page.locator('#console-user').innerText()).includes('(admin)'), true, 'who is signed in');
-    for (const section of SECTIONS) {
+    // The first one is open.
+    for (const section of SECTIONS.slice(1)) {
       await page.focus(`#sections a[href="#${section}"]`);
       await page.keyboard.press('Enter');
       await page.waitForSelector(`#section[data-section="${section}"]`);
+      // It takes the focus once it is drawn; before that it would take the next key.
+      await page.waitForFunction(() => document.activeElement.id === 'section');
       equal(await page.locator('#section .fault').count(), 0, `faults in ${section}`);
     }
-    equal(await page.evaluate(() => document.activeElement.id), 'section', 'focus');
   });
 
   await check('u29 a tool is tried by the form of its schema, and its call is counted', async () => {

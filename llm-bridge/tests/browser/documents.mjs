@@ -31,6 +31,12 @@ const listed = (page, folder) => page.locator(`#documents-list section[aria-labe
 
 const NOTES = [['oolong.md', '# Oolong\n\nOolong tea is steeped at 88 degrees.\n'], ['prices.csv', 'drink,price\noolong,4\nsencha,3\n']];
 
+/** Closes the dialog, which forgets what was added. */
+async function closed(page) {
+  await page.click('#documents-close');
+  await page.waitForSelector('#documents', { state: 'detached' });
+}
+
 export async function documents(browser) {
   const { page, complaints, context } = await open(browser, { viewport: { width: 1280, height: 860 } });
   // From now on the test is asked for files, and not a person.
@@ -133,7 +139,7 @@ export async function documents(browser) {
     await page.click('[aria-label="Remove all in uploads/local"]');
     await page.click('.removal .danger');
     await page.waitForSelector('#documents-list section[aria-label^="uploads/local"]', { state: 'detached' });
-    await page.click('#documents-close');
+    await closed(page);
   });
 
   await check('what is sent can be stopped', async () => {
@@ -145,7 +151,7 @@ export async function documents(browser) {
     await added(page, '2 not added.');
     equal((await transfers(page)).map(([, state]) => state), ['Stopped', 'Stopped'], 'states');
     await page.unroute('**/api/documents?name=**');
-    await page.click('#documents-close');
+    await closed(page);
   });
 
   await check('users who may not add or see documents get the reason', async () => {
@@ -154,13 +160,13 @@ export async function documents(browser) {
     await drag(page, 'drop', NOTES);
     await page.waitForSelector('#documents-status:text-is("You may not add documents here.")');
     await page.waitForSelector('#documents-add', { state: 'hidden' });
-    await page.click('#documents-close');
+    await closed(page);
     await page.unroute('**/api/documents');
     await page.route('**/api/documents', (route) => route.fulfill({ status: 403, json: { error: { message: 'documents are for the level user' } } }));
     await drag(page, 'drop', NOTES);
     await page.waitForSelector('#documents-list [role=alert]:text-is("documents are for the level user")');
     equal(await page.locator('.transfer').count(), 0, 'files sent');
-    await page.click('#documents-close');
+    await closed(page);
     await page.unroute('**/api/documents');
     // The browser reports the 403 that this check has ordered.
     complaints.splice(before);
@@ -172,7 +178,7 @@ export async function documents(browser) {
     await added(page, '1 not added.');
     equal((await transfers(page))[0], ['large.md', 'It is larger than 1 MiB; split it'], 'reported');
     await page.unroute('**/api/documents');
-    await page.click('#documents-close');
+    await closed(page);
   });
 
   // The browser reports the 422 of the broken file.
