@@ -12,14 +12,13 @@ use registry_core::{
         approval::{Approval, ApprovalAnswer},
         rule::{ApprovalRule, RuleError, RuleKind, RuleScope},
     },
-    store::ChatKey,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    App, admin::audited, api_error::ApiError, identity::Identity, name::Name, openapi::Operation,
+    App, admin::audited, api_error::ApiError, chats, identity::Identity, name::Name, openapi::Operation,
     routes::Routes,
 };
 
@@ -120,7 +119,7 @@ pub(super) async fn keep(
     }
     let rule = registry.rule_of_approval(&approval.id, &caller.user, kind).await?;
     if let RuleScope::Chat { chat } = &rule.scope
-        && !is_kept(app, identity, chat).await?
+        && !chats::is_kept(app, identity, chat).await?
     {
         // Nobody would say when that chat is over.
         return Err(not_remembered("the chat is not one that this server keeps"));
@@ -148,12 +147,6 @@ pub(super) async fn allow_waiting(identity: &Identity, rule: &ApprovalRule) {
             tracing::debug!(id = approval.id, %cause, "waiting_call_not_allowed");
         }
     }
-}
-
-async fn is_kept(app: &App, identity: &Identity, chat: &str) -> Result<bool, ApiError> {
-    let Some(chats) = &app.chats else { return Ok(false) };
-    let key = ChatKey { tenant: identity.registry.tenant(), user: &identity.caller.user, id: chat };
-    Ok(chats.chat(key).await?.is_some())
 }
 
 pub(super) fn not_remembered(why: &str) -> ApiError {

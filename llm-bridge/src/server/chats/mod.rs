@@ -70,6 +70,13 @@ pub(super) fn routes() -> Routes {
         .add("/api/chats/{id}/messages/{message}/files/{number}", messages::file, messages::file_operation())
 }
 
+/// Whether the server keeps a chat of the caller of that id.
+pub(super) async fn is_kept(app: &App, identity: &Identity, chat: &str) -> Result<bool, ApiError> {
+    let Some(chats) = &app.chats else { return Ok(false) };
+    let key = ChatKey { tenant: identity.registry.tenant(), user: &identity.caller.user, id: chat };
+    Ok(chats.chat(key).await?.is_some())
+}
+
 /// The chats of the user of a request.
 struct Access {
     store: Arc<dyn ChatStore>,

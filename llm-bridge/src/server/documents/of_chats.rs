@@ -9,15 +9,14 @@ use axum::{
     http::{HeaderMap, Method, StatusCode},
 };
 use jiff::Timestamp;
-use registry_core::store::ChatKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrack_documents::{Added, ChatDocuments, DocumentKind, StoredDocument};
 
 use super::{AddQuery, Destination, check_name, intake, receive};
 use crate::server::{
-    App, api_error::ApiError, identity::Identity, name::Name, openapi::Operation, query::QueryParameters,
-    routes::Routes,
+    App, api_error::ApiError, chats, identity::Identity, name::Name, openapi::Operation,
+    query::QueryParameters, routes::Routes,
 };
 
 /// Why a chat or its documents are not found.
@@ -35,16 +34,10 @@ async fn of_chat(app: &App, identity: &Identity, chat: &str) -> Result<ChatDocum
     let documents = app.documents.of_chat(identity, chat).ok_or_else(|| {
         ApiError::not_found("chat_documents_disabled", "this server keeps no documents of chats")
     })?;
-    if is_there(app, identity, chat).await? {
+    if chats::is_kept(app, identity, chat).await? {
         return Ok(documents);
     }
     Err(unknown(chat))
-}
-
-async fn is_there(app: &App, identity: &Identity, chat: &str) -> Result<bool, ApiError> {
-    let Some(chats) = &app.chats else { return Ok(false) };
-    let key = ChatKey { tenant: identity.registry.tenant(), user: &identity.caller.user, id: chat };
-    Ok(chats.chat(key).await?.is_some())
 }
 
 fn unknown(chat: &str) -> ApiError {
@@ -150,7 +143,7 @@ async fn add(
     let place = Destination { documents: documents.all().clone(), path: documents.path(&name), quota };
     let (outcome, passages) = receive(&app, &identity, place, about, &headers, body).await?;
     // A chat that was deleted while its document came leaves none.
-    if !is_there(&app, &identity, &id).await? {
+    if !chats::is_kept(&app, &identity, &id).await? {
         documents.remove(None).await?;
         return Err(unknown(&id));
     }
