@@ -177,11 +177,12 @@ impl Work<'_> {
             }
             self.ctx.status(format!("Searching the documents for \"{search}\""));
             // What has no word to look for finds nothing.
-            let found = match self.documents.search_for(self.ctx, search, FOUND, &DocumentFilter::default()).await {
-                Ok(found) => found,
-                Err(error) if error.kind() == ErrorKind::InvalidArguments => Vec::new(),
-                Err(error) => return Err(error),
-            };
+            let found =
+                match self.documents.search_for(self.ctx, search, FOUND, &DocumentFilter::default()).await {
+                    Ok(found) => found,
+                    Err(error) if error.kind() == ErrorKind::InvalidArguments => Vec::new(),
+                    Err(error) => return Err(error),
+                };
             self.searches.push(search.clone());
             for passage in found {
                 let is_known = |known: &Passage| known.path == passage.path && known.text == passage.text;
