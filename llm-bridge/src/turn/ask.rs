@@ -41,6 +41,8 @@ enum Remedy {
     FormInPrompt,
     /// To ask with fewer pictures of results.
     FewerPictures(PictureLimit),
+    /// To let the model look for the server's tools, whose definitions are too long.
+    DeferTools,
     /// To ask the chat endpoint.
     Chat,
 }
@@ -57,6 +59,7 @@ impl Run {
             self.backend.shared.learned.prompt_has_helped(self.route.full_name(), evidence);
         }
         self.learn_pictures();
+        self.learn_of_tools();
         Ok(reader)
     }
 
@@ -122,6 +125,7 @@ impl Run {
                     Remedy::NoConstraint => self.is_unconstrained = true,
                     Remedy::FormInPrompt => self.describe_form(error),
                     Remedy::FewerPictures(limit) => self.picture_limit = limit,
+                    Remedy::DeferTools => self.defer_tools(),
                     Remedy::Chat => self.is_raw_off = true,
                 }
                 self.discard(reader).await?;
@@ -158,6 +162,9 @@ impl Run {
         let message = error.message()?;
         if let Some(limit) = self.fewer_pictures(message) {
             return Some(Remedy::FewerPictures(limit));
+        }
+        if self.may_defer_tools(error) {
+            return Some(Remedy::DeferTools);
         }
         // llama.cpp may find out in the middle of an answer that it does not fit the grammar.
         let status = if let UpstreamError::Refused { status, .. } = error { *status } else { 500 };

@@ -1,16 +1,18 @@
-//! How much of the model's context a turn takes, and what is said about it.
+//! How much of the model's context a turn takes, and what is done and said about it.
+
+use std::{mem, sync::Arc};
 
 use registry_core::Caller;
-use toolrack_apis::{Provider, Request, TurnEvent};
+use toolrack_apis::{Failure, FailureKind, Provider, Request, TurnEvent};
 
 use super::{
     Backend,
-    offer::{Round, function_of},
+    offer::{Offer, Round, function_of},
     prepared::FOR_PROMPTS,
     room::Removed,
     run::Run,
 };
-use crate::upstream::{Answer, Cut, tokens_of};
+use crate::upstream::{Answer, Cut, Estimate, UpstreamError, tokens_of};
 
 /// The tools' definitions may take so much of the context before the log warns: one in so many parts.
 const SHARE: u64 = 4;
@@ -22,8 +24,10 @@ const LARGER_CONTEXT: &str = "start the model server with a larger context";
 pub(super) struct TurnContext {
     /// Its size in tokens, if it is known.
     pub(super) size: Option<u64>,
-    /// The tokens of the tools' definitions, once they are counted.
+    /// The tokens of the tools' definitions, as estimated, once they are counted.
     tools: Option<u64>,
+    /// Whether the server has refused the request with all tools as too long.
+    is_refused: bool,
     /// What was taken out of old results.
     pub(super) removed: Removed,
     /// Whether the person has been shown that the server has cut a request.
@@ -45,45 +49,122 @@ impl Backend {
                 definition.write(tool.name(), &mut json);
             }
         }
-        let tools = tokens_of(&json);
-        let model = route.full_name();
-        if !self.warn_if_crowded(&model, context, tools) {
+        let (model, tools) = (route.full_name(), tokens_of(&json));
+        let is_too_much = self.is_too_much(context, tools, route.tokens_per_hundred().await);
+        if !self.warn_if_crowded(&model, context, tools, is_too_much) {
             tracing::info!(
                 "The model {model} has a context of {context} tokens; the tools take about {tools} of them"
             );
         }
     }
 
-    /// Warns, once for each model, where the tools' definitions take much of its context; whether they do.
-    fn warn_if_crowded(&self, model: &str, context: u64, tools: u64) -> bool {
-        let is_crowded = tools.saturating_mul(SHARE) > context;
+    /// Whether the tools' definitions take more of the context than the settings leave them, where there are so many tokens for a hundred
+    /// estimated ones.
+    fn is_too_much(&self, context: u64, tools: u64, per_hundred: u64) -> bool {
+        let most = u64::from(self.settings().limits.max_tools_percent);
+        // Both in hundredths.
+        most < 100 && tools.saturating_mul(per_hundred) > context.saturating_mul(most)
+    }
+
+    /// Warns, once for each model, where the tools' definitions take much of its context, and says what comes of it; whether they do.
+    fn warn_if_crowded(&self, model: &str, context: u64, tools: u64, is_too_much: bool) -> bool {
+        let is_crowded = is_too_much || tools.saturating_mul(SHARE) > context;
         if is_crowded && !self.shared.crowded.contains_key(model) {
             self.shared.crowded.insert(model.to_owned(), ());
-            tracing::warn!(
-                model,
-                context,
-                tools,
-                "the definitions of the tools take more than a quarter of the model's context, in tokens; defer some of them with `deferred_tools`, or give the model a larger context"
-            );
+            if is_too_much {
+                tracing::warn!(
+                    model,
+                    context,
+                    tools,
+                    "the definitions of the tools take too much of the model's context, in tokens: the model gets `search_tools` in their place; give it a larger context, or defer those with `deferred_tools` that it needs least"
+                );
+            } else {
+                tracing::warn!(
+                    model,
+                    context,
+                    tools,
+                    "the definitions of the tools take more than a quarter of the model's context, in tokens; defer some of them with `deferred_tools`, or give the model a larger context"
+                );
+            }
         }
         is_crowded
     }
 }
 
 impl Run {
-    /// About how many tokens the tools' definitions have; warns where they take much of the context.
-    pub(super) fn share_of_tools(&mut self, context: u64) -> u64 {
+    /// About how many tokens the tools' definitions have. Where they would take too much of the context, or the server has refused them as too
+    /// long not long ago, the server's tools are deferred.
+    pub(super) async fn fit_tools(&mut self) -> u64 {
         if let Some(tools) = self.context.tools {
             return tools;
         }
+        let (model, mut tools) = (self.route.full_name(), self.count_tools());
+        let per_hundred = self.route.tokens_per_hundred().await;
+        let is_too_much =
+            self.context.size.is_some_and(|size| self.backend.is_too_much(size, tools, per_hundred));
+        let may_be_deferred = is_too_much || self.backend.shared.learned.has_no_room_for_tools(&model);
+        let is_deferred = may_be_deferred && Arc::make_mut(&mut self.offer).defer_all();
+        if let Some(size) = self.context.size {
+            self.backend.warn_if_crowded(&model, size, tools, is_too_much && is_deferred);
+        }
+        if is_deferred {
+            tools = self.count_tools();
+        }
+        self.context.tools = Some(tools);
+        tools
+    }
+
+    fn count_tools(&self) -> u64 {
         let first = Round { number: 1, is_last: false };
         let definitions = self.offer.definitions(first, Provider::OpenAi);
         let clients = self.offer.client_tools(first);
         let client = clients.iter().map(|tool| tokens_of(&function_of(tool).to_string()));
-        let tools = tokens_of(&definitions) + client.sum::<u64>();
-        self.context.tools = Some(tools);
-        self.backend.warn_if_crowded(&self.route.full_name(), context, tools);
-        tools
+        tokens_of(&definitions) + client.sum::<u64>()
+    }
+
+    /// The tokens of the tools' definitions, where they are much of what was sent.
+    fn much_of_tools(&self) -> Option<u64> {
+        let tools = self.context.tools?;
+        let whole = Estimate::of(&self.request.messages).total() + tools;
+        Some(tools).filter(|tools| tools.saturating_mul(SHARE) > whole)
+    }
+
+    /// Whether a request that the server refuses as too long has definitions of tools that may be left out of it.
+    pub(super) fn may_defer_tools(&self, error: &UpstreamError) -> bool {
+        let is_too_long = matches!(error,
+            UpstreamError::Refused { failure, .. } if failure.kind == FailureKind::ContextLength);
+        let may = is_too_long && self.backend.settings().limits.max_tools_percent < 100;
+        may && self.much_of_tools().is_some() && Offer::clone(&self.offer).defer_all()
+    }
+
+    /// Defers the server's tools, as the server has refused them as too long.
+    pub(super) fn defer_tools(&mut self) {
+        Arc::make_mut(&mut self.offer).defer_all();
+        self.context.tools = Some(self.count_tools());
+        self.context.is_refused = true;
+    }
+
+    /// An answer has come. If one with all tools was refused, the next turns do without them from the start.
+    pub(super) fn learn_of_tools(&mut self) {
+        if mem::take(&mut self.context.is_refused) {
+            self.backend.shared.learned.found_no_room_for_tools(self.route.full_name());
+        }
+    }
+
+    /// What the client is told of a failure: if the conversation is too long, also how much of it the tools are.
+    pub(super) fn failure_of(&self, error: UpstreamError) -> Failure {
+        let mut failure = Failure::from(error);
+        if failure.kind == FailureKind::ContextLength
+            && let Some(tools) = self.much_of_tools()
+        {
+            let first = Round { number: 1, is_last: false };
+            let count = self.offer.functions(first).len();
+            failure.message = format!(
+                "{}. The definitions of its tools ({count}) are about {tools} tokens of it: send or allow fewer",
+                failure.message.trim_end_matches('.')
+            );
+        }
+        failure
     }
 
     /// How many characters of a result the model is given: one result takes about a quarter of the context at most.
@@ -104,7 +185,7 @@ impl Run {
             hint,
             "request_cut_by_model_server"
         );
-        if std::mem::replace(&mut self.context.is_cut_shown, true) {
+        if mem::replace(&mut self.context.is_cut_shown, true) {
             return None;
         }
         let size = context.map(|size| format!(", as its context has {size}")).unwrap_or_default();

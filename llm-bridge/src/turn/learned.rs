@@ -27,6 +27,8 @@ pub(super) struct Learned {
     for_prompt: Cache<String, u32>,
     /// How many pictures the servers take in a request that have refused more.
     pictures: Cache<String, usize>,
+    /// The models whose servers have refused requests as too long for their tools.
+    without_room: Cache<String, ()>,
 }
 
 fn of_models<T: Clone + Send + Sync + 'static>() -> Cache<String, T> {
@@ -35,7 +37,7 @@ fn of_models<T: Clone + Send + Sync + 'static>() -> Cache<String, T> {
 
 impl Default for Learned {
     fn default() -> Self {
-        Self { for_prompt: of_models(), pictures: of_models() }
+        Self { for_prompt: of_models(), pictures: of_models(), without_room: of_models() }
     }
 }
 
@@ -70,5 +72,19 @@ impl Learned {
     pub(super) fn takes_pictures(&self, model: String, most: usize) {
         tracing::warn!(model, most, "for an hour no more pictures than that are sent to this model");
         self.pictures.insert(model, most);
+    }
+
+    /// Whether a request with all tools is too long for a model.
+    pub(super) fn has_no_room_for_tools(&self, model: &str) -> bool {
+        self.without_room.contains_key(model)
+    }
+
+    /// Asking a model without the definitions of the tools has worked, after they were too long.
+    pub(super) fn found_no_room_for_tools(&self, model: String) {
+        tracing::warn!(
+            model,
+            "for an hour this model gets `search_tools` in place of the tools, which are too long for its context; give it a larger context, or defer those with `deferred_tools` that it needs least"
+        );
+        self.without_room.insert(model, ());
     }
 }

@@ -23,6 +23,9 @@ pub struct Limits {
     pub max_seconds: u64,
     /// How many characters of a result the model is given; what is left out it can read with `read_result`.
     pub max_result_characters: usize,
+    /// How much of the model's context the definitions of the tools may take, in percent; where they take more, the model looks for the server's
+    /// tools with `search_tools`. With 100 they are always sent.
+    pub max_tools_percent: u8,
     /// How many pictures of results the model is sent in a request: the last ones. The others are described to it.
     pub max_pictures: usize,
     /// How many pixels their longer edge has at most; larger ones are scaled. What Anthropic's models look at, and 56 patches of Qwen's: local
@@ -40,6 +43,7 @@ impl Default for Limits {
             max_identical_calls: 2,
             max_seconds: 600,
             max_result_characters: 60_000,
+            max_tools_percent: 50,
             max_pictures: 8,
             max_picture_edge: 1568,
             idle_seconds: 300,

@@ -124,8 +124,8 @@ impl Run {
     /// Shortens the oldest results, and new ones if need be, where the conversation would not fit in the model's context with an answer.
     pub(super) async fn make_room(&mut self) {
         self.context.size = self.route.context(&self.request).await;
+        let tools = self.fit_tools().await;
         let Some(size) = self.context.size else { return };
-        let tools = self.share_of_tools(size);
         let count = self.request.messages.len();
         let has_long = long_texts(&mut self.request.messages, 0..count, LEAST).next().is_some();
         if self.offer.reading().is_none() || !has_long {

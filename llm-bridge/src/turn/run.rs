@@ -223,7 +223,7 @@ impl Run {
             }
             End::Upstream(error) => {
                 tracing::error!(%error, "the model did not answer");
-                let failure = Failure::from(error);
+                let failure = self.failure_of(error);
                 // Asked again the tools would run again.
                 TurnEvent::Failed(if self.has_run_tools { failure.not_again() } else { failure })
             }

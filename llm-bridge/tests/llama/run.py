@@ -166,6 +166,29 @@ def text_calls(interpreter):
         for_both("plain text comes through as it is", plain)
 
 
+def crowded(interpreter):
+    """All bundled tools before a model whose context has no room for them: a token is about a character here. What is hidden is called by its
+    name; beside the rest of a turn that the model makes of one text there is no more room, so the context ends it."""
+    for context in (2560, 4096):
+        with environment.llama(interpreter, "--ctx", str(context), "--say", PLAIN) as model, \
+                environment.toolrack(f"{model}/v1") as address:
+
+            def answers(stream):
+                got = ask(address, stream)
+                expect(got["content"] == PLAIN and got["finish"] == "stop" and not got["events"], f"{got}")
+
+            for_both(f"a context of {context} tokens has room beside the tools", answers)
+
+    with environment.llama(interpreter, "--ctx", "4096", "--say", SAID["tool_call tag"]) as model, \
+            environment.toolrack(f"{model}/v1") as address:
+
+        def calls(stream):
+            done = finished(ask(address, stream))
+            expect(done and done[0]["name"] == "calculate" and "483" in json.dumps(done[0]["result"]), f"{done}")
+
+        for_both("a tool without room in the context is called", calls)
+
+
 def tag_lines(interpreter):
     """The model writes lines that are calls; what they write down is there, and the lines are not seen."""
     said = "I note that.\nCLAIM: Water is wet.\nLEARNING: factual Ada is on leave."
@@ -481,7 +504,7 @@ def every(interpreter):
                 expect(all(mark not in text for mark in MARKUP), text)
 
 
-PARTS = {"text calls": text_calls, "tag lines": tag_lines, "client's text calls": clients_text_call, "native calls": native_calls,
+PARTS = {"text calls": text_calls, "crowded": crowded, "tag lines": tag_lines, "client's text calls": clients_text_call, "native calls": native_calls,
          "constrained": lambda interpreter: constrained.constrained(interpreter, call, template), "schemas": schemas, "templates": templates,
          "reasoning": reasoning, "every tool": every, "deep analysis": deep_analysis, "transcripts": continued.transcripts,
          "tries": tries.tries,

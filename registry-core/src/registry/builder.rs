@@ -12,7 +12,7 @@ use tokio::sync::broadcast;
 
 use super::{
     Common, Registry, RegistryError, Shared, ToolSet,
-    deferral::{self, Deferral, SEARCH_TOOLS, ToolPattern},
+    deferral::{self, Among, Deferral, SEARCH_TOOLS, ToolPattern},
     lifecycle::Cause,
 };
 use crate::{
@@ -239,7 +239,7 @@ impl Shared {
                 Some(first) => {
                     duplicates.push(RegistryError::duplicate(SEARCH_TOOLS, first.source(), &Source::BuiltIn));
                 }
-                None => tools.push(Arc::new(deferral::search_tools(this.clone(), now))),
+                None => tools.push(Arc::new(deferral::search_tools(this.clone(), now, Among::Deferred))),
             }
         }
         let own = Arc::new(ToolSet::from_tools(tools));

@@ -104,8 +104,8 @@ impl Common {
 }
 
 impl Shared {
-    pub(crate) fn search_tools(&self) -> Tool {
-        search_tools(self.this.clone(), self.common.clock.now())
+    pub(crate) fn search_tools(&self, among: Among) -> Tool {
+        search_tools(self.this.clone(), self.common.clock.now(), among)
     }
 }
 
@@ -123,8 +123,17 @@ impl Tool {
     }
 }
 
+/// What a search looks through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Among {
+    /// The tools that are deferred in the registry.
+    Deferred,
+    /// All of them: see [`Selection::deferring_all`](crate::Selection::deferring_all).
+    All,
+}
+
 /// The tool [`SEARCH_TOOLS`] of a registry.
-pub(crate) fn search_tools(registry: Weak<Shared>, created_at: Timestamp) -> Tool {
+pub(crate) fn search_tools(registry: Weak<Shared>, created_at: Timestamp, among: Among) -> Tool {
     let (usual, most) = LIMIT;
     let schema = json!({
         "type": "object",
@@ -154,7 +163,7 @@ pub(crate) fn search_tools(registry: Weak<Shared>, created_at: Timestamp) -> Too
     };
     let (reads, sends) = (Some(Reads::NOTHING), Some(Sends::Nothing));
     let policy = ToolPolicy { idempotent: true, reads, sends, ..ToolPolicy::new() };
-    let handler = Arc::new(SearchTools { registry });
+    let handler = Arc::new(SearchTools { registry, among });
     Tool::of_host(spec, policy, Some(handler), created_at).with_source(Source::BuiltIn)
 }
 
@@ -176,9 +185,18 @@ fn modules_of<'t>(tools: impl Iterator<Item = &'t Arc<Tool>>) -> String {
 struct SearchTools {
     /// Weak, as the registry holds the tool.
     registry: Weak<Shared>,
+    among: Among,
 }
 
 impl SearchTools {
+    /// Whether a tool is one that may be found.
+    fn finds(&self, registry: &Registry, tool: &Tool) -> bool {
+        match self.among {
+            Among::Deferred => registry.is_deferred(tool),
+            Among::All => *tool.source() != Source::BuiltIn,
+        }
+    }
+
     fn registry(&self) -> Option<Registry> {
         self.registry.upgrade().map(|shared| Registry { shared })
     }
@@ -187,12 +205,12 @@ impl SearchTools {
         let registry = self.registry().ok_or_else(|| ToolError::new(ErrorKind::Unavailable, GONE))?;
         let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
         let limit = arguments.get("limit").and_then(Value::as_u64).unwrap_or(LIMIT.0).min(LIMIT.1);
-        let found = registry.search_among(&Query::about(query), context, |tool| registry.is_deferred(tool));
+        let found = registry.search_among(&Query::about(query), context, |tool| self.finds(&registry, tool));
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let found: Vec<Value> = found.iter().take(limit).map(|tool| entry(tool)).collect();
         if found.is_empty() {
             let tools = registry.shared.tools.load();
-            let usable = |tool: &&Arc<Tool>| registry.is_deferred(tool) && refusal(tool, context).is_none();
+            let usable = |tool: &&Arc<Tool>| self.finds(&registry, tool) && refusal(tool, context).is_none();
             let modules = modules_of(tools.sorted().iter().filter(usable));
             // For the model alone, so that it is no message to the user.
             let nothing = ToolResult::new(format!(
@@ -219,7 +237,7 @@ impl Handler for SearchTools {
         let mut usable = tools
             .sorted()
             .iter()
-            .filter(|tool| registry.is_deferred(tool) && refusal(tool, context).is_none());
+            .filter(|tool| self.finds(&registry, tool) && refusal(tool, context).is_none());
         usable.next().is_none().then(|| "no tool that may be used is deferred".to_owned())
     }
 

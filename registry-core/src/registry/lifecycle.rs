@@ -10,7 +10,10 @@ use parking_lot::MutexGuard;
 use serde_json::Value;
 
 use super::{
-    RegistryError, Shared, ToolSet, deferral::SEARCH_TOOLS, snapshot::ToolRegistration, version::is_older,
+    RegistryError, Shared, ToolSet,
+    deferral::{Among, SEARCH_TOOLS},
+    snapshot::ToolRegistration,
+    version::is_older,
 };
 use crate::{
     context::{Caller, ToolContext},
@@ -188,7 +191,7 @@ impl Changing<'_> {
         if self.shared.common.is_deferred(&tool)
             && self.known(SEARCH_TOOLS).is_none_or(|known| known.is_remote())
         {
-            self.add(self.shared.search_tools());
+            self.add(self.shared.search_tools(Among::Deferred));
         }
         tool
     }

@@ -4,7 +4,10 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Registry, deferral};
+use super::{
+    Registry,
+    deferral::{self, Among},
+};
 use crate::{
     context::ToolContext,
     policy::Effect,
@@ -66,6 +69,8 @@ pub struct Selection {
     tools: Arc<[Arc<Tool>]>,
     /// Whether the search for deferred tools is among them.
     has_search: bool,
+    /// Whether all are deferred.
+    defers_all: bool,
 }
 
 impl Selection {
@@ -92,6 +97,27 @@ impl Selection {
         self
     }
 
+    /// The same selection with all its tools deferred, for a model whose context has no room for their definitions: what is left in the prompt is
+    /// [`SEARCH_TOOLS`](crate::SEARCH_TOOLS), which finds them all, and what is built in. `None` where that cannot be used, as it is switched
+    /// off or another tool has its name.
+    #[must_use]
+    pub fn deferring_all(&self) -> Option<Self> {
+        let own = self.registry.get(deferral::SEARCH_TOOLS);
+        if own.is_some_and(|tool| !tool.is_search() || !tool.is_enabled()) {
+            return None;
+        }
+        let search = Arc::new(self.registry.shared.search_tools(Among::All));
+        let others = self.tools.iter().filter(|tool| !tool.is_search());
+        let mut tools: Vec<_> = others.cloned().chain([search]).collect();
+        tools.sort_by(|one, other| one.name().cmp(other.name()));
+        Some(Self {
+            registry: self.registry.clone(),
+            tools: tools.into(),
+            has_search: true,
+            defers_all: true,
+        })
+    }
+
     /// The tools that are in the prompt from the start, by name: all but the deferred ones.
     pub fn in_prompt(&self) -> impl Iterator<Item = &Arc<Tool>> {
         self.tools.iter().filter(|tool| !self.is_deferred(tool))
@@ -100,7 +126,8 @@ impl Selection {
     /// Whether a tool is left out of prompts, to be found through [`SEARCH_TOOLS`](crate::SEARCH_TOOLS). It can be called
     /// all the same. Where that search cannot be used, nothing is left out.
     pub fn is_deferred(&self, tool: &Tool) -> bool {
-        self.has_search && self.registry.is_deferred(tool)
+        let all = || self.defers_all && *tool.source() != Source::BuiltIn;
+        self.has_search && (all() || self.registry.is_deferred(tool))
     }
 
     /// The description of a tool for a model; of the search for deferred tools also where they are. The same text for
@@ -124,7 +151,7 @@ impl Registry {
         let usable = tools.sorted().iter().filter(|tool| refusal(tool, context).is_none());
         let tools: Arc<[Arc<Tool>]> = usable.cloned().collect();
         let has_search = tools.iter().any(|tool| tool.is_search());
-        Selection { registry: self.clone(), tools, has_search }
+        Selection { registry: self.clone(), tools, has_search, defers_all: false }
     }
 
     /// Why the context's caller may not use a tool now; `None` when it may.

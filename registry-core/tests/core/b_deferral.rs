@@ -254,3 +254,34 @@ async fn b11_a_tool_of_an_entry_point_goes_the_one_path_and_is_in_no_listing() {
     add(&registry, "read_on", "Reads.", Permission::Admin, false);
     assert!(registry.select(&context).with_built_in(tool("read_on")).get("read_on").is_none());
 }
+
+#[tokio::test]
+async fn b11_all_tools_of_a_selection_are_deferred_where_the_search_may_be_used() {
+    let registry = bare();
+    add(&registry, "open", "Opens the gate.", Permission::Guest, false);
+    add(&registry, "secret", "Opens the vault.", Permission::Admin, false);
+    let context = at(&registry, Permission::User);
+    let selection = registry.select(&context);
+    assert_eq!(in_prompt(&selection), ["open"]);
+    let deferring = selection.deferring_all().unwrap();
+    assert_eq!(in_prompt(&deferring), [SEARCH_TOOLS]);
+    assert!(registry.get(SEARCH_TOOLS).is_none(), "the registry stays as it was");
+    let call = |query: &str| ToolCall::new(SEARCH_TOOLS, json!({"query": query}));
+    let found = deferring.execute(&context, call("opens")).await.result.unwrap();
+    assert_eq!(found.value["tools"][0]["name"], "open");
+    assert_eq!(found.value["tools"].as_array().unwrap().len(), 1, "what the caller may not use is not found");
+    assert!(deferring.execute(&context, ToolCall::new("open", json!({}))).await.result.is_ok());
+
+    // Beside deferred tools the search finds both.
+    add(&registry, "far", "Opens the harbour.", Permission::Guest, true);
+    let deferring = registry.select(&context).deferring_all().unwrap();
+    assert_eq!(in_prompt(&deferring), [SEARCH_TOOLS]);
+    let found = deferring.execute(&context, call("opens")).await.result.unwrap();
+    assert_eq!(found.value["tools"].as_array().unwrap().len(), 2);
+
+    registry.set_enabled(SEARCH_TOOLS, false).unwrap();
+    assert!(registry.select(&context).deferring_all().is_none());
+    let other = bare();
+    add(&other, SEARCH_TOOLS, "Another tool of that name.", Permission::Guest, false);
+    assert!(other.select(&at(&other, Permission::User)).deferring_all().is_none());
+}

@@ -115,6 +115,14 @@ fn read_usage(usage: Open<'_, UsageFields<'_>>) -> Usage {
     }
 }
 
+/// What servers say of a request that is too long and does not say so by its type: vLLM, LM Studio, SGLang, older llama.cpp.
+const TOO_LONG: [&str; 4] = [
+    "maximum context length",
+    "exceeds the context length",
+    "exceeds maximum context length",
+    "exceeds the available context size",
+];
+
 /// The failure in the body of an error response or in an event of a stream.
 pub(crate) fn failure_of(json: &str, status: Option<u16>) -> Failure {
     let message = crate::openai::error_text(json.to_owned());
@@ -141,11 +149,7 @@ pub(crate) fn failure_of(json: &str, status: Option<u16>) -> Failure {
     let words = [error_type.as_deref(), code.as_ref().and_then(Value::as_str)];
     let is_known =
         |word: &Option<&str>| matches!(word, Some("context_length_exceeded" | "exceed_context_size_error"));
-    if words.iter().any(is_known)
-        || ["maximum context length", "exceeds the context length", "exceeds maximum context length"]
-            .iter()
-            .any(|words| failure.message.contains(words))
-    {
+    if words.iter().any(is_known) || TOO_LONG.iter().any(|words| failure.message.contains(words)) {
         failure.kind = FailureKind::ContextLength;
         failure.status = status.filter(|status| (400..500).contains(status)).unwrap_or(400);
     }

@@ -326,6 +326,12 @@ impl Settings {
                 ));
             }
         }
+        if limits.max_tools_percent > 100 {
+            return Err(format!(
+                "limits.max_tools_percent: {} is not between 0 and 100; leave it out for {}",
+                limits.max_tools_percent, usual.max_tools_percent
+            ));
+        }
         if !(64..=8192).contains(&limits.max_picture_edge) {
             return Err(format!(
                 "limits.max_picture_edge: {} is not between 64 and 8192; leave it out for {}",

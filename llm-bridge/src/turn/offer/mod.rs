@@ -28,7 +28,7 @@ use super::{
 };
 
 /// The tools of one turn: the server's that the caller may use, and the client's own.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Offer {
     pub(super) selection: Selection,
     /// The caller as narrowed by the request.
@@ -46,12 +46,12 @@ pub(super) struct Offer {
     /// The server's tools that are offered from the start, with their names on the wire.
     server: Vec<(Arc<Tool>, String)>,
     /// The deferred tools that are offered too by now.
-    pub(super) found: Found,
+    pub(super) found: Arc<Found>,
     /// What was left out of results, and whose they are.
     pub(super) kept: KeptResults,
     pub(super) owner: String,
     /// The ids of what was left out of the results of this turn.
-    pub(super) left_out: Mutex<Vec<String>>,
+    pub(super) left_out: Arc<Mutex<Vec<String>>>,
     /// For the scanner: all of these, and the deferred tools.
     pub(super) offered: Arc<Offered>,
     /// How to call tools by writing lines; empty where none can be.
@@ -61,7 +61,7 @@ pub(super) struct Offer {
 }
 
 /// That the model has to call a tool.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Demand {
     /// Any tool.
     Any,
@@ -109,7 +109,7 @@ impl Offer {
             if has_none { selection } else { selection.with_built_in(Arc::clone(&backend.read_result)) }
         };
         let mut selection = select(&context);
-        let mut wire = names.assign_all(selection.tools().iter().map(|tool| tool.name()));
+        let wire = names.assign_all(selection.tools().iter().map(|tool| tool.name()));
         // Who names a tool does not want to look for it.
         let narrowed = request.extension.allowed_tools.is_some();
         let mut asked_for = context.caller().allowed_tools.clone().filter(|_| narrowed).unwrap_or_default();
@@ -146,32 +146,17 @@ impl Offer {
                 asked_for.extend(mine.iter().cloned());
                 context = with_only(context, mine);
                 selection = select(&context);
-                wire.retain(|wire| names.original(wire).is_some_and(|name| selection.get(name).is_some()));
                 demand = required.then_some(Demand::Any);
             }
         }
 
-        let is_hidden = |tool: &Tool| selection.is_deferred(tool) && !asked_for.contains(tool.name());
-        let has_hidden = selection.tools().iter().any(|tool| is_hidden(tool));
-        let is_offered = |tool: &Tool| match tool {
-            // Where there is nothing to find, or to read on in, they are of no use.
-            tool if tool.is_search() => has_hidden || asked_for.contains(tool.name()),
-            tool if is_reading(tool) => asked_for.contains(tool.name()),
-            tool => !is_hidden(tool),
-        };
-        let offered = Arc::new(offered(&selection, &wire, &client, is_offered));
-        let server: Vec<(Arc<Tool>, String)> = selection
-            .tools()
-            .iter()
-            .zip(&wire)
-            .filter(|(tool, _)| is_offered(tool))
-            .map(|(tool, wire)| (Arc::clone(tool), wire.clone()))
-            .collect();
+        let server = first_offered(&selection, &names, &asked_for);
+        let offered = Arc::new(offered(&selection, &names, &client, &server));
         let offer = Self {
-            found: backend.shared.findings.of(&backend.owner(context.caller()), request),
+            found: backend.shared.findings.of(&backend.owner(context.caller()), request).into(),
             kept: backend.shared.kept.clone(),
             owner: backend.owner(context.caller()),
-            left_out: Mutex::default(),
+            left_out: Arc::default(),
             tag_lines: prompt::tag_lines_of(server.iter().map(|(tool, _)| tool)).unwrap_or_default(),
             client_names: client.iter().map(|tool| tool.name.clone()).collect(),
             only_offered: request.tools.is_empty(),
@@ -200,6 +185,24 @@ impl Offer {
             }
         }
         Ok(offer)
+    }
+
+    /// Defers all tools of the server that the request does not name, whose definitions have no room in the model's context: the model looks
+    /// for them. Whether there were any. How to write lines stands in the prompt already, so lines are read as before.
+    pub(super) fn defer_all(&mut self) -> bool {
+        let is_left = |(tool, _): &(Arc<Tool>, String)| {
+            *tool.source() == Source::BuiltIn || self.asked_for.contains(tool.name())
+        };
+        if self.server.iter().all(is_left) {
+            return false;
+        }
+        let Some(selection) = self.selection.deferring_all() else { return false };
+        let search = selection.tools().iter().map(|tool| tool.name());
+        self.names.assign_all(search.filter(|name| self.selection.get(name).is_none()));
+        self.offered = Arc::new(offered(&selection, &self.names, &self.client, &self.server));
+        self.server = first_offered(&selection, &self.names, &self.asked_for);
+        self.selection = selection;
+        true
     }
 
     /// Whether a round's calls are required: in the first round, and where the client brought tools until one of those is called,
@@ -367,16 +370,37 @@ fn is_reading(tool: &Tool) -> bool {
     *tool.source() == Source::BuiltIn && tool.name() == READ_RESULT
 }
 
-/// What the scanner knows of: every tool, as a deferred one can be called too; but no line that was not in the prompt.
+/// The tools of the server that are offered from the start, with their names on the wire.
+fn first_offered(
+    selection: &Selection,
+    names: &WireNames,
+    asked_for: &BTreeSet<String>,
+) -> Vec<(Arc<Tool>, String)> {
+    let is_hidden = |tool: &Tool| selection.is_deferred(tool) && !asked_for.contains(tool.name());
+    let has_hidden = selection.tools().iter().any(|tool| is_hidden(tool));
+    let is_offered = |tool: &Tool| match tool {
+        // Where there is nothing to find, or to read on in, they are of no use.
+        tool if tool.is_search() => has_hidden || asked_for.contains(tool.name()),
+        tool if is_reading(tool) => asked_for.contains(tool.name()),
+        tool => !is_hidden(tool),
+    };
+    let tools = selection.tools().iter().filter(|tool| is_offered(tool));
+    tools.filter_map(|tool| Some((Arc::clone(tool), names.wire(tool.name())?.to_owned()))).collect()
+}
+
+/// What the scanner knows of: every tool, as a deferred one can be called too; but no line that was not in the prompt, with the tools that are
+/// `described` there.
 fn offered(
     selection: &Selection,
-    wire: &[String],
+    names: &WireNames,
     client: &[ClientTool],
-    is_offered: impl Fn(&Tool) -> bool,
+    described: &[(Arc<Tool>, String)],
 ) -> Offered {
-    let server = selection.tools().iter().zip(wire).flat_map(|(tool, wire)| {
+    let is_described = |tool: &Tool| described.iter().any(|(other, _)| other.name() == tool.name());
+    let named = selection.tools().iter().filter_map(|tool| Some((tool, names.wire(tool.name())?)));
+    let server = named.flat_map(|(tool, wire)| {
         let schema = Some(Arc::clone(&tool.spec().input_schema));
-        let tag = tool.policy().text_tag.filter(|_| is_offered(tool)).map(|tag| Tag {
+        let tag = tool.policy().text_tag.filter(|_| is_described(tool)).map(|tag| Tag {
             tag_prefix: tag.tag_prefix.to_owned(),
             arg_pattern: tag.arg_pattern.to_owned(),
             arg_groups: tag.arg_groups.iter().map(|group| (*group).to_owned()).collect(),
@@ -389,7 +413,7 @@ fn offered(
             schema: schema.clone(),
             tag: None,
         });
-        [Some(OfferedTool { name: wire.clone(), schema, tag }), own].into_iter().flatten()
+        [Some(OfferedTool { name: wire.to_owned(), schema, tag }), own].into_iter().flatten()
     });
     let client = client.iter().map(|tool| OfferedTool {
         name: tool.name.clone(),

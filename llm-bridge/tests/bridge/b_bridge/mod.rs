@@ -4,6 +4,7 @@ mod approvals;
 mod bounds;
 mod calls;
 mod client_tools;
+mod crowded;
 mod deferred;
 mod deltas;
 mod dialects;

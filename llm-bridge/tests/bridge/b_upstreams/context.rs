@@ -114,7 +114,8 @@ async fn b11_a_refusal_of_a_large_request_says_what_to_change() {
         ("vllm", "This model's maximum context length is 4096 tokens", "--max-model-len"),
         ("ollama", "the request exceeds the available context size", "`max_num_ctx`"),
     ] {
-        let rack = rack_of(Setup::new(), Site::of_kind(kind, &["m"]), |_| ()).await;
+        let with_all_tools = Setup::new().chat(|chat| chat.limits.max_tools_percent = 100);
+        let rack = rack_of(with_all_tools, Site::of_kind(kind, &["m"]), |_| ()).await;
         for (message, is_hinted) in [(message, true), ("the context is missing", false)] {
             rack.upstream.push(Reply::error(400, message));
             let failure = rack.ask(true).await.failure();
