@@ -28,6 +28,8 @@ const TAKEN_AT_ONCE: usize = 12;
 const TAKEN_OF_A_USER: usize = 4;
 /// How many files are read at once.
 const READ_AT_ONCE: usize = 2;
+/// How long another file waits until it may come into memory.
+const WAITS: Duration = Duration::from_secs(20);
 /// The timeout of an upload.
 const COMES_IN: Duration = Duration::from_secs(10 * 60);
 /// The minimum speed of an upload: this many bytes, or the rest, within this time.
@@ -148,7 +150,8 @@ impl Intake {
             return Err(too_large());
         }
         let of_the_user = UserPlace::take(&self.users, user).ok_or_else(busy)?;
-        let of_all = Arc::clone(&self.taking).try_acquire_owned().map_err(|_| busy())?;
+        let of_all = timeout(WAITS, Arc::clone(&self.taking).acquire_owned()).await;
+        let of_all = of_all.ok().and_then(Result::ok).ok_or_else(busy)?;
         let bytes = timeout(COMES_IN, whole(body)).await.unwrap_or_else(|_| Err(late()))?;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         // Hashing takes time.
@@ -250,6 +253,28 @@ mod tests {
         for (pieces, bytes, seconds) in [(29, 1, 1), (1, 1, 29), (19, PORTION, 29), (0, 0, 0)] {
             assert_eq!(come(repeat_n((bytes, seconds), pieces)).await.0, Ok(pieces * bytes));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p6_a_file_beyond_the_places_waits_for_one_and_is_refused_after_a_while() {
+        let intake = Intake::default();
+        let take = async |user: usize| {
+            let (user, began) = (("default".to_owned(), user.to_string()), Instant::now());
+            let file = |bytes| read::File::new("a.txt", DocumentKind::Text, bytes, None);
+            let taken = intake.take(user, &HeaderMap::new(), Body::from("text"), file).await;
+            (taken, began.elapsed())
+        };
+        let mut held = Vec::new();
+        for user in 0..TAKEN_AT_ONCE {
+            held.push(take(user).await.0.ok().unwrap());
+        }
+        let (refused, after) = take(99).await;
+        assert!(refused.is_err() && after >= WAITS, "{after:?}");
+        let ((taken, after), ()) = tokio::join!(take(99), async {
+            tokio::time::sleep(WAITS / 2).await;
+            held.pop();
+        });
+        assert!(taken.is_ok() && after < WAITS, "{after:?}");
     }
 
     #[test]
