@@ -1,5 +1,6 @@
 //! JSON Schemas of Rust types, in the form that models and providers take best.
 
+mod bounded;
 mod choices;
 mod coerce;
 mod consistency;
@@ -16,6 +17,7 @@ mod work;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
+pub use bounded::{BoundedValidator, check_input, check_input_among, patterns_in};
 pub(crate) use coerce::{coerce, settle_integers};
 pub(crate) use consistency::inconsistencies;
 pub(crate) use faults::describe as describe_fault;
@@ -25,7 +27,6 @@ pub use output::Output;
 pub use parameter::{Counted, Number, Text};
 pub(crate) use secret::{has_secret, without_secrets};
 pub(crate) use validate::{ArgumentChecker, ValidationError};
-pub use validate::{BoundedValidator, check_input, check_input_among, patterns_in};
 
 /// The schema of an argument struct: an object, nested types in place, without what only Rust knows.
 pub fn of_arguments<T: JsonSchema>() -> Value {

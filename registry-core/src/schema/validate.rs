@@ -1,80 +1,18 @@
 //! Arguments on their way from a model to a tool: coerced where they do not fit the schema, then validated.
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use super::{
+    bounded::{BoundedValidator, check_is_object, invalid_schema},
     coerce::{coerce, settle_integers},
     faults::{describe, invalid, not_an_object, too_much},
     has_secret,
-    work::Work,
 };
 use crate::result::ToolError;
 
 /// How many faults are reported to the model at once.
 const MAX_FAULTS: usize = 8;
-/// How large a pattern may be when it is compiled, in bytes.
-const MAX_PATTERN: usize = 1 << 20;
-/// How large all patterns of a schema may be together. They take this as it is compiled, and a multiple when they match.
-const MAX_PATTERNS: usize = 2 << 20;
-/// How large all patterns of a source of tools may be together.
-const MAX_PATTERNS_OF_SOURCE: usize = 16 << 20;
-
-/// Validates values by a schema that somebody else may have written: its patterns are bounded, and what would take too long is not begun.
-#[derive(Debug)]
-pub struct BoundedValidator {
-    validator: Validator,
-    work: Work,
-}
-
-impl BoundedValidator {
-    /// # Errors
-    /// What is wrong with the schema.
-    pub fn new(schema: &Value) -> Result<Self, String> {
-        Self::among(schema, 0)
-    }
-
-    /// The same for a schema of a source whose schemas have so many patterns together.
-    fn among(schema: &Value, patterns: usize) -> Result<Self, String> {
-        let work = Work::of(schema).map_err(|fault| format!("its input schema is not taken: {fault}"))?;
-        let share = MAX_PATTERNS / patterns_in(schema).max(1);
-        let of_source = MAX_PATTERNS_OF_SOURCE / patterns.max(1);
-        let size = MAX_PATTERN.min(share).min(of_source);
-        let options = PatternOptions::regex().size_limit(size).dfa_size_limit(MAX_PATTERN);
-        let validator = jsonschema::options().with_pattern_options(options).build(schema);
-        Ok(Self { validator: validator.map_err(|error| invalid_schema(&error))?, work })
-    }
-
-    /// What is wrong with a value, at most so many faults, each with its place. `schema` is the one this was made of.
-    ///
-    /// # Errors
-    /// When checking it would take too long.
-    pub fn faults(&self, value: &Value, schema: &Value, most: usize) -> Result<Vec<String>, &'static str> {
-        self.work.check(schema, value)?;
-        let faults = self.validator.iter_errors(value).take(most);
-        Ok(faults.map(|fault| format!("{fault} (at `{}`)", fault.instance_path())).collect())
-    }
-}
-
-/// How many patterns a schema has. A [source's](check_input_among) are counted together.
-pub fn patterns_in(schema: &Value) -> usize {
-    match schema {
-        Value::Array(items) => items.iter().map(patterns_in).sum(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| {
-                patterns_in(value)
-                    + match (name.as_str(), value) {
-                        ("pattern", Value::String(_)) => 1,
-                        ("patternProperties", Value::Object(patterns)) => patterns.len(),
-                        _ => 0,
-                    }
-            })
-            .sum(),
-        _ => 0,
-    }
-}
-
 /// Validates the arguments of one tool.
 #[derive(Debug)]
 pub(crate) struct ArgumentChecker {
@@ -161,27 +99,6 @@ impl ArgumentChecker {
     }
 }
 
-fn check_is_object(schema: &Value) -> Result<(), String> {
-    if schema.is_null() {
-        return Err("it has no input schema, or making it panicked".to_owned());
-    }
-    if schema.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(
-            "its input schema has to be an object schema: `\"type\": \"object\"` at the top".to_owned()
-        );
-    }
-    Ok(())
-}
-
-fn invalid_schema(error: &jsonschema::ValidationError<'_>) -> String {
-    let text = error.to_string();
-    let meant = match text.ends_with("is not a \"regex\"") {
-        true => ", or one that is too large when it is compiled",
-        false => "",
-    };
-    format!("its input schema is not valid: {text}{meant} (at `{}`)", error.instance_path())
-}
-
 /// Whether a schema has keywords that can be wrong in a way the meta-schema does not see: patterns, references, other drafts.
 fn needs_validator(schema: &Value) -> bool {
     match schema {
@@ -191,24 +108,6 @@ fn needs_validator(schema: &Value) -> bool {
         Value::Array(items) => items.iter().any(needs_validator),
         _ => false,
     }
-}
-
-/// Checks that a schema can be that of a tool's arguments.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn check_input(schema: &Value) -> Result<(), String> {
-    check_input_among(schema, 0)
-}
-
-/// The same for a tool of a source whose tools have [so many patterns](patterns_in) together: the more there are, the smaller each has
-/// to be.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn check_input_among(schema: &Value, patterns: usize) -> Result<(), String> {
-    check_is_object(schema)?;
-    BoundedValidator::among(schema, patterns).map(drop)
 }
 
 /// Arguments that do not fit.
@@ -347,25 +246,9 @@ mod tests {
     }
 
     #[test]
-    fn a4_patterns_are_bounded_alone_in_a_tool_and_in_a_source() {
-        let patterns = |pattern: &str, many: usize| {
-            let properties: Map<String, Value> =
-                (0..many).map(|at| (format!("p{at}"), json!({"pattern": pattern}))).collect();
-            json!({"type": "object", "properties": properties})
-        };
-        // The attack: 3 MB each.
-        let large = r"^\p{L}{100}N$";
-        for many in [1, 100] {
-            let error = check_input(&patterns(large, many)).unwrap_err();
-            assert!(error.contains("too large") && error.contains("/pattern"), "{error}");
-        }
-        let name = r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$";
-        let schema = patterns(name, 60);
-        assert_eq!((patterns_in(&schema), check_input(&schema)), (60, Ok(())));
-        assert_eq!(check_input_among(&schema, 1000), Ok(()));
-        assert!(check_input_among(&schema, 100_000).is_err());
-        // Also one that a model's arguments are matched against.
-        let (schema, text) = (patterns("^(a|aa)+$", 1), "a".repeat(20_000) + "b");
+    fn a4_arguments_that_take_a_pattern_long_are_checked() {
+        let schema = json!({"type": "object", "properties": {"p0": {"pattern": "^(a|aa)+$"}}});
+        let text = "a".repeat(20_000) + "b";
         assert!(fit(&schema, json!({"p0": text})).unwrap_err().contains("does not match"));
     }
 

@@ -1,6 +1,7 @@
 //! Settings: the flags and `TOOLRACK_*` variables of the command line over `toolrack.toml` over the defaults.
 
 mod audit;
+mod check;
 mod connections;
 mod conversations;
 #[cfg_attr(not(feature = "documents"), path = "documents/none.rs")]
@@ -9,6 +10,7 @@ mod flags;
 mod gate;
 mod language_model;
 mod modules;
+mod open_files;
 mod origins;
 mod resource_tables;
 mod resources;
@@ -56,11 +58,10 @@ pub use webhooks::WebhookSettings;
 
 use super::address;
 use crate::{
-    identifier::check_identifier,
     mcp::McpSettings,
-    server::{Access, AllowedOrigin, Configured, MAX_CONNECTIONS, PublicUrl, ServerSettings},
+    server::{Access, AllowedOrigin, Configured, PublicUrl, ServerSettings},
     sign_in::{SignIn, SignInSettings},
-    turn::{ChatSettings, Limits, Models, known_dialect},
+    turn::{ChatSettings, Limits, Models},
     upstream::Upstream,
 };
 
@@ -291,64 +292,6 @@ impl Settings {
         Self::from_toml(text, host_tables).and_then(|settings| settings.check())
     }
 
-    /// Checks values that parse but are invalid.
-    fn check(&self) -> Result<(), String> {
-        self.upstreams.iter().try_for_each(|(name, table)| table.check(name, &self.upstreams))?;
-        self.webhooks.iter().try_for_each(WebhookSettings::check)?;
-        self.gate.iter().try_for_each(GateSettings::check)?;
-        self.conversations.check()?;
-        if let Some(sign_in) = &self.sign_in {
-            sign_in.check()?;
-            self.sign_in_url()?;
-        }
-        self.store.check()?;
-        self.audit.check()?;
-        self.traces.check()?;
-        modules::check(&self.modules, &self.module_name)?;
-        for (name, server) in &self.mcp_servers {
-            server.check(name).map_err(|fault| fault.to_string())?;
-        }
-        check_identifier(&self.user.id).map_err(|rule| format!("user.id: it has to be {rule}"))?;
-        if let Some(name) = &self.chat.dialect {
-            known_dialect(name).map_err(|error| format!("chat.dialect: {error}"))?;
-        }
-        let (limits, usual) = (&self.limits, Limits::default());
-        for (key, value, usual) in [
-            ("max_rounds", limits.max_rounds.into(), usual.max_rounds.into()),
-            ("max_calls", limits.max_calls.into(), usual.max_calls.into()),
-            ("max_identical_calls", limits.max_identical_calls.into(), usual.max_identical_calls.into()),
-            ("max_seconds", limits.max_seconds, usual.max_seconds),
-            ("idle_seconds", limits.idle_seconds, usual.idle_seconds),
-        ] {
-            if value == 0 {
-                return Err(format!(
-                    "limits.{key}: 0 lets nothing through; write 1 or more, or leave it out for {usual}"
-                ));
-            }
-        }
-        if limits.max_tools_percent > 100 {
-            return Err(format!(
-                "limits.max_tools_percent: {} is not between 0 and 100; leave it out for {}",
-                limits.max_tools_percent, usual.max_tools_percent
-            ));
-        }
-        if !(64..=8192).contains(&limits.max_picture_edge) {
-            return Err(format!(
-                "limits.max_picture_edge: {} is not between 64 and 8192; leave it out for {}",
-                limits.max_picture_edge, usual.max_picture_edge
-            ));
-        }
-        if let Some(upstream) = self.upstream.as_deref().filter(|upstream| !upstream.is_empty()) {
-            address::check_upstream(upstream).map_err(|error| format!("upstream: {error}"))?;
-        }
-        if let Some(host) = self.allowed_hosts.iter().find(|host| host.is_empty() || host.contains('/')) {
-            return Err(format!(
-                "allowed_hosts: `{host}` is not the name of a host; write it without `http://`, such as \"rack.lan\""
-            ));
-        }
-        Ok(())
-    }
-
     /// One of the host's own tables.
     ///
     /// # Errors
@@ -453,7 +396,7 @@ impl Settings {
 
     /// How many connections there may be.
     fn most_connections(&self) -> usize {
-        self.max_connections.unwrap_or_else(|| most_connections(open_files()))
+        self.max_connections.unwrap_or_else(open_files::most_connections)
     }
 
     /// The settings of the server.
@@ -477,32 +420,3 @@ impl Settings {
         })
     }
 }
-
-/// How many connections there may be where so many files can be open; tools and stores need some too.
-fn most_connections(open_files: u64) -> usize {
-    usize::try_from(open_files / 2).unwrap_or(MAX_CONNECTIONS).clamp(16, MAX_CONNECTIONS)
-}
-
-/// How many files this program may have open, as many as the system lets it have: often 1024 where nobody has asked for more.
-#[cfg(unix)]
-fn open_files() -> u64 {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    // `None` is no limit.
-    let wanted = limit.maximum.map_or(WANTED_FILES, |most| most.min(WANTED_FILES));
-    if limit.current.is_some_and(|now| now < wanted) {
-        limit.current = Some(wanted);
-        if let Err(cause) = setrlimit(Resource::Nofile, limit) {
-            tracing::warn!(%cause, "open_files_not_raised");
-        }
-    }
-    getrlimit(Resource::Nofile).current.unwrap_or(WANTED_FILES)
-}
-
-#[cfg(not(unix))]
-fn open_files() -> u64 {
-    WANTED_FILES
-}
-
-/// How many open files the program asks the system for.
-const WANTED_FILES: u64 = 4 * 4096;
