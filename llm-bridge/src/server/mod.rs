@@ -23,6 +23,7 @@ mod execute;
 mod files;
 mod fronts;
 mod handover;
+mod harmless;
 mod health;
 mod identity;
 mod jobs;
@@ -395,6 +396,7 @@ fn routes(
         None => routes,
     };
     let routes = routes.layer(middleware::from_fn_with_state(settings, access::check_origin));
+    let routes = routes.layer(middleware::map_response(harmless::in_browsers));
     Ok(routes.layer(middleware::from_fn_with_state(id, via::check)).with_state(app))
 }
 

@@ -3,9 +3,15 @@
 //! Files have the page's version in their address, so that a browser never asks again for one that it has, and never mixes two versions.
 //! A debug build reads them from their folder: a changed file is seen at the next reload.
 
-use std::{borrow::Cow, io::Read, sync::LazyLock};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    io::Read,
+    sync::{LazyLock, Mutex, PoisonError},
+};
 
 use axum::{
+    body::Bytes,
     http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Redirect, Response},
 };
@@ -217,9 +223,17 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
         .is_some_and(|accepted| accepted.contains("gzip"))
 }
 
-fn unpacked(packed: &EmbeddedFile) -> std::io::Result<Vec<u8>> {
+/// A file as it is, unpacked once for all who ask.
+fn unpacked(packed: &EmbeddedFile) -> std::io::Result<Bytes> {
+    static UNPACKED: Mutex<BTreeMap<[u8; 32], Bytes>> = Mutex::new(BTreeMap::new());
+    let mut unpacked = UNPACKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(content) = unpacked.get(&packed.metadata.sha256_hash()) {
+        return Ok(content.clone());
+    }
     let mut content = Vec::new();
     GzDecoder::new(packed.data.as_ref()).read_to_end(&mut content)?;
+    let content = Bytes::from(content);
+    unpacked.insert(packed.metadata.sha256_hash(), content.clone());
     Ok(content)
 }
 

@@ -14,7 +14,7 @@ use super::{
     call::{FoundCall, NATIVE, new_call_id},
     native::NativeCalls,
     offer::{Offer, Round, Target},
-    quoted,
+    quoted::Quotations,
     recover::Sent,
 };
 
@@ -60,6 +60,7 @@ pub(super) struct Reader {
     pub(super) usage: Option<Usage>,
     /// The content as the server sent it.
     sent: Sent,
+    quotations: Quotations,
 }
 
 impl Reader {
@@ -77,6 +78,7 @@ impl Reader {
             finish: None,
             usage: None,
             sent: Sent::default(),
+            quotations: Quotations::default(),
         }
     }
 
@@ -179,8 +181,8 @@ impl Reader {
         cut_off: bool,
         events: &'a mut Vec<TurnEvent>,
     ) -> (&'a mut Scanner, Taker<'a>) {
-        let Self { scanner, offer, text: shown, calls, announced, options, .. } = self;
-        (scanner, Taker { offer, shown, calls, announced, events, options, cut_off })
+        let Self { scanner, offer, text: shown, quotations, calls, announced, options, .. } = self;
+        (scanner, Taker { offer, shown, quotations, calls, announced, events, options, cut_off })
     }
 
     /// Tells of what is new of a native call, where the client wants to hear of that.
@@ -260,6 +262,7 @@ fn split_once<'t>(text: &'t str, part: &str) -> Option<(&'t str, &'t str)> {
 struct Taker<'a> {
     offer: &'a Offer,
     shown: &'a mut String,
+    quotations: &'a mut Quotations,
     calls: &'a mut Vec<FoundCall>,
     announced: &'a mut Option<Announced>,
     events: &'a mut Vec<TurnEvent>,
@@ -298,7 +301,7 @@ impl Taker<'_> {
             Event::Call(call) => {
                 let place = Place::Text(call.index);
                 let id = self.announced.as_mut().and_then(|announced| announced.finish(place, self.events));
-                let is_quoted = quoted::in_answer(self.shown, &call.source);
+                let is_quoted = self.quotations.have(self.shown, &call.source);
                 let found = FoundCall { is_quoted, ..found(call, id, self.offer) };
                 self.events.extend(found.started().map(TurnEvent::Tool));
                 self.calls.push(found);

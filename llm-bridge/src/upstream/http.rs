@@ -8,7 +8,7 @@ use std::{
 
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderMap, Method, Response, header},
+    http::{HeaderMap, HeaderValue, Method, Response, header},
 };
 use futures_util::stream;
 use serde_json::Value;
@@ -194,6 +194,11 @@ impl HttpUpstream {
                 reply.headers_mut().insert(name, value.clone());
             }
         }
+        if !is_data(reply.headers().get(header::CONTENT_TYPE)) {
+            let bytes = HeaderValue::from_static("application/octet-stream");
+            reply.headers_mut().insert(header::CONTENT_TYPE, bytes);
+            reply.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+        }
         let chunks = stream::unfold(Some(response), move |response| async move {
             let mut response = response?;
             match tokio::time::timeout(idle, response.chunk()).await {
@@ -271,6 +276,26 @@ impl HttpUpstream {
             failure.message.push_str(&format!(". To mend it, {}", kind.for_context));
         }
         UpstreamError::Refused { status: status.as_u16(), failure: Box::new(failure) }
+    }
+}
+
+/// Whether a content type is one that a browser shows as data, and does not run.
+fn is_data(kind: Option<&HeaderValue>) -> bool {
+    let Some(kind) = kind else { return true };
+    let kind = kind.to_str().unwrap_or_default().to_ascii_lowercase();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    let begins = |family: &str| essence.starts_with(family);
+    match essence {
+        "text/plain" | "text/vtt" | "text/event-stream" | "application/octet-stream" => true,
+        "image/svg+xml" => false,
+        _ => {
+            essence == "application/json"
+                || essence.ends_with("+json")
+                || essence == "application/x-ndjson"
+                || begins("audio/")
+                || begins("image/")
+                || begins("video/")
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use axum::http::{HeaderName, HeaderValue, Method};
 use serde::Deserialize;
+use tokio::task::spawn_blocking;
 
 use super::{
     Access, NOT_FOUND, Whole,
@@ -51,16 +52,16 @@ pub(super) async fn export(
         "" => "chat".to_owned(),
         title => title.replace(['/', '\\'], "-"),
     };
-    Ok(match format {
-        Format::Markdown => {
-            (served(&format!("{title}.md"), "text/markdown; charset=utf-8"), markdown(&whole))
-        }
-        Format::Json => {
-            let json = serde_json::to_string_pretty(&whole)
-                .map_err(|fault| ApiError::internal(fault.to_string()))?;
-            (served(&format!("{title}.json"), "application/json"), json)
-        }
-    })
+    let head = match format {
+        Format::Markdown => served(&format!("{title}.md"), "text/markdown; charset=utf-8"),
+        Format::Json => served(&format!("{title}.json"), "application/json"),
+    };
+    let write = move || match format {
+        Format::Markdown => Ok(markdown(&whole)),
+        Format::Json => serde_json::to_string_pretty(&whole),
+    };
+    let text = spawn_blocking(write).await.map_err(|fault| ApiError::internal(fault.to_string()))?;
+    Ok((head, text.map_err(|fault| ApiError::internal(fault.to_string()))?))
 }
 
 fn markdown(whole: &Whole) -> String {
@@ -134,9 +135,26 @@ fn write_call(text: &mut String, call: &CallPart) {
 
 /// A block of code, with a fence that does not occur in it.
 fn fenced(code: &str) -> String {
-    let mut fence = "```".to_owned();
-    while code.contains(&fence) {
-        fence.push('`');
+    let (mut longest, mut run) = (0, 0);
+    for byte in code.bytes() {
+        run = if byte == b'`' { run + 1 } else { 0 };
+        longest = longest.max(run);
     }
+    let fence = "`".repeat((longest + 1).max(3));
     format!("{fence}\n{code}\n{fence}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fenced;
+
+    #[test]
+    fn b17_a_fence_is_longer_than_those_in_the_code() {
+        for (code, fence) in [("ls", 3), ("a ``` b", 4), ("`````\n```", 6)] {
+            let fence = "`".repeat(fence);
+            assert_eq!(fenced(code), format!("{fence}\n{code}\n{fence}\n"));
+        }
+        // However long it is, it is read once.
+        assert_eq!(fenced(&"`".repeat(4 << 20)).len(), 3 * (4 << 20) + 2 + 3);
+    }
 }

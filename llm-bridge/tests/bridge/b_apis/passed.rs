@@ -104,6 +104,40 @@ async fn b13_what_a_model_server_cannot_answer_is_said() {
 }
 
 #[tokio::test]
+async fn a28_what_a_model_server_answers_does_nothing_in_a_browser() {
+    let kinds = [
+        ("text/html", "application/octet-stream"),
+        ("TEXT/HTML; charset=utf-8", "application/octet-stream"),
+        ("application/xhtml+xml", "application/octet-stream"),
+        ("image/svg+xml", "application/octet-stream"),
+        ("text/javascript", "application/octet-stream"),
+        ("application/json", "application/json"),
+        ("audio/mpeg", "audio/mpeg"),
+        ("text/vtt; charset=utf-8", "text/vtt; charset=utf-8"),
+    ];
+    let replies = kinds.map(|(sent, _)| Reply::body(200, sent, "<script>alert(1)</script>"));
+    let rack = Setup::new().start(replies).await;
+    for (sent, given) in kinds {
+        let post = rack.client.post(rack.url("/v1/completions")).json(&json!({"model": "m", "prompt": "a"}));
+        let answer = post.send().await.unwrap();
+        let header = |name: &str| answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        assert_eq!(header("content-type").as_deref(), Some(given), "{sent}");
+        assert_eq!(header("content-disposition").is_some(), given == "application/octet-stream", "{sent}");
+        let policy = header("content-security-policy").unwrap();
+        assert!(policy.contains("default-src 'none'") && policy.contains("sandbox"), "{policy}");
+        assert_eq!(header("x-content-type-options").as_deref(), Some("nosniff"));
+        assert_eq!(answer.text().await.unwrap(), "<script>alert(1)</script>");
+    }
+    // So it is with every answer that is no page.
+    for path in ["/v1/models", "/api/tools", "/nothing/here"] {
+        let answer = rack.client.get(rack.url(path)).send().await.unwrap();
+        assert!(answer.headers()["content-security-policy"].to_str().unwrap().contains("sandbox"), "{path}");
+    }
+    let page = rack.client.get(rack.url("/")).send().await.unwrap();
+    assert!(!page.headers()["content-security-policy"].to_str().unwrap().contains("sandbox"));
+}
+
+#[tokio::test]
 async fn b13_the_demo_model_passes_nothing_on() {
     let registry = Registry::builder().without_compiled().build().unwrap();
     let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());
