@@ -33,10 +33,14 @@ type Events = BoxStream<'static, Result<Sse, SseError>>;
 #[derive(Clone)]
 pub(super) struct BoundedHttp(pub(super) reqwest::Client);
 
+/// How long is waited at least before a stream that has ended is asked for again, in milliseconds, whatever the server says.
+const LEAST_RETRY: u64 = 1000;
+
 /// Ends with an error at the first event of too many values.
 fn bounded(events: Events) -> Events {
     let counted = events.scan(false, |is_over, event| {
-        let counted = event.and_then(|event| {
+        let counted = event.and_then(|mut event| {
+            event.retry = event.retry.map(|retry| retry.max(LEAST_RETRY));
             let data = event.data.as_deref().unwrap_or_default();
             Values::default().count(data.as_bytes()).map_err(|fault| SseError::Body(Box::new(fault)))?;
             Ok(event)

@@ -25,6 +25,7 @@
 //!
 //! What a server says is data of a stranger. It cannot loosen a check: see `docs/mcp-servers.md`.
 
+mod asked;
 mod bounded;
 mod bounded_http;
 mod call;

@@ -29,6 +29,7 @@ use toolrack_http::build_client;
 
 use super::{
     Connector, McpServerSettings,
+    asked::Asked,
     bounded::{BoundedLines, MAX_LINE},
     bounded_http::BoundedHttp,
     call::Live,
@@ -224,6 +225,7 @@ async fn open<E: std::error::Error + Send + Sync + 'static, A>(
     process: Option<Process>,
 ) -> Result<Session, String> {
     let (listener, stop) = (Listener::default(), CancellationToken::new());
+    let transport = Asked::new(transport.into_transport());
     let opened =
         serve_client_with_lifecycle_and_ct(listener.clone(), transport, lifecycle, stop.clone()).await;
     let running = match opened {

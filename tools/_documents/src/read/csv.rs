@@ -11,6 +11,9 @@ const MAX_CELL: usize = 2000;
 const MAX_COLUMN: usize = 200;
 /// How much text its rows may come to, in bytes: each has the names of its columns in it.
 const MAX_TEXT: usize = 64 * 1024 * 1024;
+/// How much that may be at least, however small the file is; and how many times its size.
+const LEAST_TEXT: usize = 16 * 1024 * 1024;
+const MAX_GROWTH: usize = 16;
 
 pub(super) fn read(text: &str, name: &str) -> Result<Text, String> {
     let mut reader =
@@ -23,6 +26,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Text, String> {
         header.iter().map(|column| column.trim().chars().take(MAX_COLUMN).collect()).collect();
     let mut lines =
         vec![Line::heading(1, 1, name), Line::text(1, format!("Columns: {}", columns.join(", ")))];
+    let most = text.len().saturating_mul(MAX_GROWTH).clamp(LEAST_TEXT, MAX_TEXT);
     let (mut rows, mut length) = (0_u64, 0);
     for record in reader.records() {
         let record = record.map_err(|error| error.to_string())?;
@@ -31,8 +35,8 @@ pub(super) fn read(text: &str, name: &str) -> Result<Text, String> {
         let row = row(&columns, &record);
         if !row.is_empty() {
             length += row.len();
-            if length > MAX_TEXT {
-                let most = MAX_TEXT >> 20;
+            if length > most {
+                let most = most >> 20;
                 return Err(format!(
                     "with the names of its columns it has more than {most} MiB of text; split it"
                 ));
@@ -115,7 +119,13 @@ mod tests {
         let column = "c".repeat(1_000_000);
         let table = |rows: usize| format!("{column}\n{}", "1\n".repeat(rows));
         assert_eq!(read(&table(9), "x").unwrap().lines[2].text, format!("{}: 1", &column[..MAX_COLUMN]));
-        let refused = read(&table(MAX_TEXT / MAX_COLUMN), "x").unwrap_err();
+        // A small one may become 16 MiB, a larger one sixteen times what it is, up to the most.
+        let small = format!("{}\n{}", &column[..MAX_COLUMN], "1\n".repeat(LEAST_TEXT / MAX_COLUMN));
+        let refused = read(&small, "x").err().unwrap();
+        assert_eq!(refused, "with the names of its columns it has more than 16 MiB of text; split it");
+        let long = format!("{}\n", "c".repeat(MAX_COLUMN)).repeat(4 << 20 >> 8);
+        let wide = format!("{column}\n{}{long}", "1\n".repeat(MAX_TEXT / MAX_COLUMN));
+        let refused = read(&(wide + &" ".repeat(4 << 20)), "x").err().unwrap();
         assert_eq!(refused, "with the names of its columns it has more than 64 MiB of text; split it");
     }
 }
