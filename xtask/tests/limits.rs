@@ -105,13 +105,23 @@ fn each_row_of_the_limits_is_what_the_code_does() {
         } else {
             assert_eq!(code.len(), 2, "{limit} is nowhere");
         }
+        let mut holders = 0;
         for test in quoted(tests) {
             assert!(functions.contains(test), "{limit}: there is no test {test}");
+            holders += 1;
+        }
+        for script in tests.split("script ").skip(1) {
+            let (name, folder) = script.split_once(" of ").unwrap_or_else(|| panic!("{limit}: {script}"));
+            let file = Path::new(ROOT).join("llm-bridge/tests").join(folder).join(name);
+            assert!(file.is_file(), "{limit}: there is no script {}", file.display());
+            holders += 1;
         }
         for attack in tests.split("attack ").skip(1) {
             let id = attack.split([',', ' ']).next().unwrap();
             assert!(ATTACKS.contains(&format!("row(\"{id}\",")), "{limit}: there is no attack {id}");
+            holders += 1;
         }
+        assert!(holders > 0, "{limit}: no test holds it");
     }
     assert!(count > 50, "{count} rows");
 }

@@ -15,6 +15,8 @@ use registry_core::{
 pub(super) use lookup::Identities;
 use lookup::{Credential, Opener, Used};
 
+use toolrack_remote::mcp::oauth::Connections;
+
 use super::{api_error::ApiError, handover::Requests};
 use crate::{personas::PersonaError, sign_in::TokenError};
 
@@ -114,6 +116,11 @@ impl Identity {
                 "run `toolrack user promote {user} {level}{tenant}`, or send the key of a user who has it"
             ),
         }
+    }
+
+    /// The accounts of users on MCP servers, where there are any.
+    pub(super) fn connections(&self) -> Option<&Connections> {
+        self.identities.connections()
     }
 
     /// Whether the caller is the configured user.

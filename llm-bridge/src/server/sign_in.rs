@@ -112,7 +112,10 @@ pub(super) fn session_routes(identities: &Arc<Identities>) -> Routes {
     let end_one = move |Extension(identity): Extension<Identity>, Name(id): Name| async move {
         let (tenant, user) = (identity.registry.tenant(), &identity.caller.user);
         match ends.store().end_session(tenant, user, &id).await? {
-            true => Ok(StatusCode::NO_CONTENT),
+            true => {
+                forget_tokens(&ends, tenant, user, &id).await;
+                Ok(StatusCode::NO_CONTENT)
+            }
             false => Err(ApiError::not_found("session_not_found", format!("you have no session `{id}`"))),
         }
     };
@@ -180,7 +183,7 @@ async fn signed_in(
     begun: &Begun,
     callback: Callback,
 ) -> Result<(String, Option<HeaderValue>), SignInError> {
-    let person = sign_in.finish(begun, callback).await?;
+    let (person, given) = sign_in.finish(begun, callback).await?;
     let user = identities.user_of(&person).await.map_err(|error| match error {
         IdentityError::Token(TokenError::NotAllowed(message)) => SignInError::NotAllowed(message),
         error => SignInError::Provider(format!("the user is not known: {error:?}")),
@@ -194,12 +197,33 @@ async fn signed_in(
         && let Some(before) = store.session(&hash_key(&before), now).await.map_err(failed)?
     {
         store.end_session(&before.tenant, &before.user, &before.id).await.map_err(failed)?;
+        forget_tokens(identities, &before.tenant, &before.user, &before.id).await;
     }
     tracing::info!(user = user.id, session = session.id, "signed_in");
+    let (id, until) = (session.id.clone(), session.expires_at);
     if !store.put_session(session, MAX_SESSIONS).await.map_err(failed)? {
         return Err(SignInError::NotAllowed(format!("{} was removed just now", user.id)));
     }
+    if let Some(connections) = identities.connections().filter(|connections| connections.exchanges()) {
+        if let Some(given) = given {
+            connections.signed_in(&person.tenant, &user.id, &id, until, given).await;
+        }
+        // The oldest have given way.
+        let open = store.sessions(&person.tenant, &user.id, now).await.map_err(failed)?;
+        let open: Vec<String> = open.into_iter().map(|session| session.id).collect();
+        connections.signed_in_only(&person.tenant, &user.id, &open).await.map_err(failed)?;
+    }
     Ok((begun.path().to_owned(), Cookie::Session.set(&secret, lasts.as_secs(), sign_in.is_https())))
+}
+
+/// Forgets what the provider gave for a session that has ended.
+async fn forget_tokens(identities: &Identities, tenant: &str, user: &str, session: &str) {
+    if let Some(connections) = identities.connections()
+        && let Err(cause) = connections.signed_out(tenant, user, session).await
+    {
+        // It serves nothing any more: its session is not there.
+        tracing::error!(%cause, user, session, "sign_in_tokens_not_forgotten");
+    }
 }
 
 async fn show(identities: &Identities, identity: Identity) -> Result<Json<SignedIn>, ApiError> {
@@ -220,6 +244,7 @@ async fn sign_out(identities: &Identities, identity: Identity) -> Result<Respons
     {
         store.end_session(&session.tenant, &session.user, &session.id).await?;
         identity.forget();
+        forget_tokens(identities, &session.tenant, &session.user, &session.id).await;
         tracing::info!(user = session.user, session = session.id, "signed_out");
     }
     let mut response = Json(SignedOut { location: sign_in.end_url().await }).into_response();

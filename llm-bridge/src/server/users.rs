@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use registry_core::{
     Permission,
     clock::{Clock, SystemClock},
-    store::{ApiKey, User},
+    store::{ApiKey, StoreError, User},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -202,7 +202,7 @@ async fn promote(
 
 fn remove_operation() -> Operation {
     Operation::new(Method::DELETE, "Users", "remove_user", "Remove a user")
-        .details("The user's keys are revoked, and the user's chats, conversations and files deleted.")
+        .details("The user's keys are revoked, and the user's chats, conversations and files deleted; what waits for the user's answer is withdrawn.")
         .path("id", "The user's id.")
         .answers_nothing(204, "The user is gone.")
         .refuses(403, ABOVE)
@@ -216,7 +216,16 @@ async fn remove(
 ) -> Result<StatusCode, ApiError> {
     known(&identity, &id).await?;
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
-    let remove = store.remove_user(tenant, &id, SystemClock.now());
+    let remove = async {
+        // First, while it is known what to revoke.
+        if let Some(connections) = identity.connections() {
+            connections.disconnect_all(tenant, &id).await?;
+        }
+        let removed = store.remove_user(tenant, &id, SystemClock.now()).await?;
+        // Where they are kept elsewhere than the users.
+        identity.registry.forget_asked(&id).await?;
+        Ok::<_, StoreError>(removed)
+    };
     admin::change(&identity, "toolrack user remove", json!({"user": id}), remove).await?;
     app.documents.forget_chats_of(&identity, &id).await;
     Ok(StatusCode::NO_CONTENT)

@@ -12,8 +12,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
+use toolrack_remote::mcp::oauth::SignedIn;
 
-use super::{Person, SignIn, TokenError, settings::endpoint, token};
+use super::{Person, SignIn, TokenError, provider::Metadata, settings::endpoint, token};
 
 /// Sessions of a user; the oldest give way.
 pub(crate) const MAX_SESSIONS: usize = 20;
@@ -94,6 +95,16 @@ fn random() -> Result<String, SignInError> {
 struct Tokens {
     id_token: String,
     access_token: Option<String>,
+    refresh_token: Option<String>,
+    /// Seconds, which some providers write as a text.
+    expires_in: Option<Value>,
+}
+
+impl Tokens {
+    fn expires_in(&self) -> Option<i64> {
+        let seconds = self.expires_in.as_ref()?;
+        seconds.as_i64().or_else(|| seconds.as_str()?.parse().ok()).map(|seconds| seconds.max(0))
+    }
 }
 
 impl SignIn {
@@ -136,11 +147,15 @@ impl SignIn {
         Ok((begun, url.into()))
     }
 
-    /// Who has signed in.
+    /// Who has signed in, and what the provider has given for servers where that is exchanged.
     ///
     /// # Errors
     /// When it was not in this browser, the provider refuses, or its answer is not valid.
-    pub(crate) async fn finish(&self, begun: &Begun, callback: Callback) -> Result<Person, SignInError> {
+    pub(crate) async fn finish(
+        &self,
+        begun: &Begun,
+        callback: Callback,
+    ) -> Result<(Person, Option<SignedIn>), SignInError> {
         let state = callback.state.unwrap_or_default();
         if !bool::from(state.as_bytes().ct_eq(begun.state.as_bytes())) {
             return Err(SignInError::Foreign);
@@ -189,15 +204,27 @@ impl SignIn {
                 }
             }
         }
-        Person::of(&claims, &self.settings).map_err(invalid)
+        let person = Person::of(&claims, &self.settings).map_err(invalid)?;
+        Ok((person, self.given(tokens, metadata)))
     }
 
-    async fn tokens(
-        &self,
-        code: &str,
-        begun: &Begun,
-        metadata: &super::provider::Metadata,
-    ) -> Result<Tokens, String> {
+    /// What was given besides the proof of who it is.
+    fn given(&self, tokens: Tokens, metadata: &Metadata) -> Option<SignedIn> {
+        let expires_in = tokens.expires_in();
+        Some(SignedIn {
+            issuer: self.settings.issuer.clone(),
+            token_endpoint: metadata.token_endpoint.clone()?,
+            revocation_endpoint: metadata.revocation_endpoint.clone(),
+            client_id: self.client_id().to_owned(),
+            client_secret: self.secret.clone(),
+            secret_in_form: metadata.takes_secret_in_form(),
+            access_token: tokens.access_token?,
+            refresh_token: tokens.refresh_token,
+            expires_in,
+        })
+    }
+
+    async fn tokens(&self, code: &str, begun: &Begun, metadata: &Metadata) -> Result<Tokens, String> {
         let place = metadata.token_endpoint.as_deref().ok_or("it has no token_endpoint")?;
         let secret = self.secret.as_deref();
         let basic = secret.filter(|_| !metadata.takes_secret_in_form());

@@ -41,6 +41,7 @@ pub(super) struct Metadata {
     pub(super) token_endpoint: Option<String>,
     pub(super) userinfo_endpoint: Option<String>,
     pub(super) end_session_endpoint: Option<String>,
+    pub(super) revocation_endpoint: Option<String>,
     /// Basic authentication where it says nothing.
     #[serde(default)]
     token_endpoint_auth_methods_supported: Vec<String>,

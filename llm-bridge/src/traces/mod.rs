@@ -10,7 +10,7 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -37,6 +37,8 @@ const MAX_TEXT: usize = 16 << 10;
 const MAX_NAME: usize = 256;
 /// So many spans may wait for the collector; others are dropped.
 const MAX_WAITING: usize = 4096;
+/// So much may they take, in bytes.
+const MAX_WAITING_BYTES: usize = 16 << 20;
 
 /// Where spans go, and which.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,8 +66,28 @@ pub struct Traces {
 struct Shared {
     settings: TraceSettings,
     waiting: mpsc::Sender<Message>,
-    dropped: Arc<AtomicU64>,
+    backlog: Arc<Backlog>,
     recent: Recent,
+}
+
+/// What waits for the collector, and what could not.
+#[derive(Default)]
+struct Backlog {
+    bytes: AtomicUsize,
+    dropped: AtomicU64,
+}
+
+impl Backlog {
+    /// Whether there is room for so many bytes more, which wait from then on.
+    fn admits(&self, bytes: usize) -> bool {
+        let sum = |waiting: usize| waiting.checked_add(bytes).filter(|sum| *sum <= MAX_WAITING_BYTES);
+        self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
+    }
+
+    /// So many bytes wait no more.
+    fn left(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
 }
 
 impl fmt::Debug for Traces {
@@ -86,8 +108,14 @@ impl TraceSink for Shared {
             span.name.to_mut().truncate(end);
         }
         self.recent.add(span.clone());
-        if self.waiting.try_send(Message::Span(Box::new(span))).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+        let bytes = recent::size(&span);
+        let admitted = self.backlog.admits(bytes);
+        if admitted && self.waiting.try_send(Message::Span(Box::new(span), bytes)).is_ok() {
+            return;
+        }
+        self.backlog.dropped.fetch_add(1, Ordering::Relaxed);
+        if admitted {
+            self.backlog.left(bytes);
         }
     }
 
@@ -107,10 +135,10 @@ impl Traces {
     /// When the endpoint is no HTTP address, a header is none, or the system's TLS cannot be set up.
     pub fn start(settings: TraceSettings) -> Result<Self, String> {
         let (waiting, spans) = mpsc::channel(MAX_WAITING);
-        let dropped = Arc::<AtomicU64>::default();
-        let exporter = export::Exporter::new(&settings, Arc::clone(&dropped))?;
+        let backlog = Arc::<Backlog>::default();
+        let exporter = export::Exporter::new(&settings, Arc::clone(&backlog))?;
         tokio::spawn(exporter.run(spans));
-        Ok(Self { shared: Arc::new(Shared { settings, waiting, dropped, recent: Recent::default() }) })
+        Ok(Self { shared: Arc::new(Shared { settings, waiting, backlog, recent: Recent::default() }) })
     }
 
     /// The trace of a request to this server; `None` where it is not kept.
@@ -185,7 +213,7 @@ mod tests {
             content: true,
             sample: 1.0,
         };
-        let traces = Traces::start(settings).unwrap();
+        let traces = Traces::start(settings.clone()).unwrap();
         let span = |name: String, text: String| SpanData {
             name: name.into(),
             kind: SpanKind::Client,
@@ -201,9 +229,19 @@ mod tests {
         for _ in 1..5000 {
             traces.shared.ended(span("chat m".to_owned(), String::new()));
         }
-        assert_eq!(traces.shared.dropped.load(Ordering::Relaxed), 5000 - 4096);
+        assert_eq!(traces.shared.backlog.dropped.load(Ordering::Relaxed), 5000 - 4096);
         let cut = traces.recent(&format!("{:032x}", 7)).remove(0);
         let texts = [cut.attributes[0].1.as_str().unwrap().len(), cut.error.unwrap().len()];
         assert_eq!((cut.name.len(), texts), (256, [16 << 10; 2]));
+
+        // Long ones are fewer.
+        let traces = Traces::start(settings).unwrap();
+        for _ in 0..1000 {
+            traces.shared.ended(span("chat m".to_owned(), "x".repeat(16 << 10)));
+        }
+        let backlog = &traces.shared.backlog;
+        let waiting = backlog.bytes.load(Ordering::Relaxed);
+        assert!((MAX_WAITING_BYTES - (64 << 10)..=MAX_WAITING_BYTES).contains(&waiting), "{waiting}");
+        assert!((400..600).contains(&backlog.dropped.load(Ordering::Relaxed)));
     }
 }

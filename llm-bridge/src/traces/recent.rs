@@ -66,7 +66,7 @@ impl Recent {
 }
 
 /// About how much room a span takes, in bytes.
-fn size(span: &SpanData) -> usize {
+pub(super) fn size(span: &SpanData) -> usize {
     let of_value = |value: &Value| value.as_str().map_or(64, str::len) + 64;
     let attributes: usize = span.attributes.iter().map(|(_, value)| of_value(value)).sum();
     256 + span.name.len() + span.error.as_ref().map_or(0, String::len) + attributes

@@ -11,6 +11,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, Response, header},
 };
 use futures_util::stream;
+use reqwest::redirect;
 use serde_json::Value;
 use toolrack_apis::{Request, Wire, completion::CompletionWire, openai::OpenAiWire};
 
@@ -28,6 +29,8 @@ use crate::metrics::UpstreamMetrics;
 
 /// The maximum size of a list of models or an error, in bytes.
 const MAX_REPLY: usize = 4 * 1024 * 1024;
+/// So often it is followed to another address of itself.
+const MAX_REDIRECTS: usize = 5;
 /// How long a list of models may take.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -69,7 +72,8 @@ impl HttpUpstream {
         }
         // A proxy of the environment is for the world, not for the model server beside this one. Nor are connections kept: small
         // servers close them after seconds, and a question sent at that moment would be lost.
-        let options = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
+        let options =
+            || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).redirect(to_itself());
         let client = toolrack_http::build_client(options).map_err(|error| error.to_string())?;
         let base = base.trim_end_matches('/').to_owned();
         let (recognition, recognizing, contexts, raw_models) = Default::default();
@@ -297,6 +301,21 @@ fn is_data(kind: Option<&HeaderValue>) -> bool {
                 || begins("video/")
         }
     }
+}
+
+/// Follows a server that sends on to itself, such as to https. Elsewhere is not where the operator wants conversations.
+fn to_itself() -> redirect::Policy {
+    redirect::Policy::custom(|attempt| {
+        let (from, to) = (attempt.previous().last(), attempt.url());
+        let stays = from.is_some_and(|from| {
+            let is_upgraded = from.scheme() == "http" && to.scheme() == "https";
+            from.host() == to.host() && (from.origin() == to.origin() || is_upgraded)
+        });
+        match stays && attempt.previous().len() <= MAX_REDIRECTS {
+            true => attempt.follow(),
+            false => attempt.stop(),
+        }
+    })
 }
 
 /// Whether an error says that a request is larger than the context: `the request exceeds the available context size` of llama.cpp and

@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use axum::{Json, Router, routing::get};
+use axum::{
+    Json, Router,
+    routing::{get, post},
+};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 use llm_bridge::{
@@ -25,8 +28,12 @@ use ring::{
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair},
 };
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
-use crate::t_access::Rack;
+use crate::{
+    support::{until, within},
+    t_access::Rack,
+};
 
 const PUBLIC: &str = "https://tools.example";
 
@@ -426,4 +433,74 @@ async fn b21_a_tenant_gets_so_many_users_by_sign_in_and_no_more() {
     let (status, kind, _) = refusal(echo(&rack, &token("ada")).await).await;
     assert_eq!((status, kind.as_str()), (StatusCode::FORBIDDEN, "sign_in_not_allowed"));
     assert_eq!(echo(&rack, &token("7")).await.status(), StatusCode::OK, "who is there already stays");
+}
+
+/// Where browsers sign in: a provider that answers for no code before it is let.
+struct Slow {
+    provider: Provider,
+    under_way: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+    answers: Arc<Semaphore>,
+}
+
+impl Slow {
+    async fn start() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let issuer = format!("http://{}", listener.local_addr().unwrap());
+        let metadata = json!({"issuer": issuer, "jwks_uri": format!("{issuer}/keys"),
+            "authorization_endpoint": format!("{issuer}/begin"), "token_endpoint": format!("{issuer}/token")});
+        let (under_way, most, answers) =
+            (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+        let (counted, highest, let_go) = (Arc::clone(&under_way), Arc::clone(&most), Arc::clone(&answers));
+        let token = async move || {
+            highest.fetch_max(counted.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            let_go.acquire().await.unwrap().forget();
+            counted.fetch_sub(1, Ordering::SeqCst);
+            (StatusCode::BAD_REQUEST, Json(json!({"error": "invalid_grant"})))
+        };
+        let app = Router::new()
+            .route("/.well-known/openid-configuration", get(|| async { Json(metadata) }))
+            .route("/keys", get(|| async { Json(json!({"keys": []})) }))
+            .route("/token", post(token));
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        let provider = Provider { issuer, keys: Arc::default(), asked: Arc::default() };
+        Self { provider, under_way, most, answers }
+    }
+}
+
+#[tokio::test]
+async fn b21_so_many_sign_ins_end_at_once_and_each_in_its_time() {
+    const AT_ONCE: usize = 16;
+    let slow = Slow::start().await;
+    let rack = slow.provider.rack(|settings| settings.client_id = Some("page".to_owned())).await;
+    let browser = toolrack_http::build_client(|| {
+        reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none())
+    })
+    .unwrap();
+    let callback = |state: &str| format!("{}/sign-in/callback?code=c&state={state}", rack.base);
+    let mut ending = Vec::new();
+    for _ in 0..AT_ONCE + 8 {
+        let begun = browser.get(format!("{}/sign-in", rack.base)).send().await.unwrap();
+        let location = reqwest::Url::parse(begun.headers()["location"].to_str().unwrap()).unwrap();
+        let state = location.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
+        let cookie = begun.headers()["set-cookie"].to_str().unwrap().to_owned();
+        // The browser keeps it for ten minutes; without it nothing is ended.
+        assert!(cookie.contains("Max-Age=600;"), "{cookie}");
+        let late = browser.get(callback(&state)).send().await.unwrap();
+        assert_eq!(late.status(), StatusCode::BAD_REQUEST);
+        assert!(late.text().await.unwrap().contains("waited too long"));
+        let sent = cookie.split(';').next().unwrap().to_owned();
+        ending.push(tokio::spawn(browser.get(callback(&state)).header(header::COOKIE, sent).send()));
+    }
+    until(|| slow.under_way.load(Ordering::SeqCst) == AT_ONCE).await;
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    assert_eq!(slow.under_way.load(Ordering::SeqCst), AT_ONCE, "the others wait");
+    // Nobody else waits for them.
+    let health = within(browser.get(format!("{}/healthz", rack.base)).send()).await.unwrap();
+    assert_eq!(health.status(), StatusCode::OK);
+    slow.answers.add_permits(1000);
+    for ended in ending {
+        assert_eq!(within(ended).await.unwrap().unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+    }
+    assert_eq!(slow.most.load(Ordering::SeqCst), AT_ONCE);
 }

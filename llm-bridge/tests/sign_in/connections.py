@@ -305,6 +305,75 @@ def exchanged(world, rack, ada, bob):
     expect(ada.call(rack, "ledger.whoami")[1].get("result") == "ada-exchanged", "not exchanged again")
 
 
+def on_page(world, rack, provider):
+    """Eve signs in on the page, and has no access token to send."""
+    def done():
+        return json.loads(Browser().send("GET", f"{provider}/done").text)
+
+    def signed_in():
+        browser = Browser()
+        expect(browser.send("GET", browser.sign_in(rack.url, "eve"), site="cross-site").status == 303, "eve is not signed in")
+        return browser
+
+    def call(browser, headers=None):
+        answer = browser.page("POST", f"{rack.url}/execute", data={"tool_name": "ledger.whoami", "arguments": {}}, headers=headers)
+        SEEN.append(answer.text)
+        return answer.status, json.loads(answer.text)
+
+    def exchanged_anew():
+        with world.lock:
+            world.access = {at: of for at, of in world.access.items() if not of["user"].endswith("-exchanged")}
+
+    def is_asked(answer):
+        return answer[0] == 403 and "sign in on the page" in answer[1]["error"]
+
+    first = signed_in()
+    expect(call(first)[1].get("result") == "eve-exchanged", call(first))
+    expect(subject(world.exchanged[-1]) == "eve", "another's token was exchanged")
+    listed = {c["server"]: c for c in json.loads(first.page("GET", f"{rack.url}/api/connections").text)["connections"]}
+    expect(listed["ledger"]["connected"] and not any(server.startswith("@") for server in listed), listed)
+    number = len(world.exchanged)
+    call(first)
+    expect(len(world.exchanged) == number, "exchanged again, though the token holds")
+    # It is hers also with a key, and after the server was killed.
+    made = rack.command("key", "create", "eve")
+    expect(made.returncode == 0, made.stderr)
+    key = {"authorization": f"Bearer {made.stdout.strip()}"}
+    rack.kill()
+    rack.start()
+    wait(lambda: "ledger.whoami" in first.page("GET", f"{rack.url}/api/tools").text, "the tools do not come back")
+    for answer in (call(first), call(Browser(), key)):
+        expect(answer[1].get("result") == "eve-exchanged", answer)
+    # What ends soon is renewed first, and each refresh token is used once.
+    Browser().send("POST", f"{provider}/lasts?20")
+    second = signed_in()
+    before = done()["renewed"]
+    for number in (1, 2):
+        exchanged_anew()
+        expect(call(second)[1].get("result") == "eve-exchanged", "not exchanged again")
+        expect(done()["renewed"] >= before + number, done())
+    expect(len(set(world.exchanged[-2:])) == 2, "the same token was exchanged twice")
+    Browser().send("POST", f"{provider}/lasts?300")
+    # It ends with the session that it is of, also elsewhere; another session of hers goes on.
+    revoked = done()["revoked"]
+    expect(second.page("POST", f"{rack.url}/sign-out").status == 200, "not signed out")
+    expect(done()["revoked"] > revoked, "it is not revoked")
+    expect(call(second)[0] == 401, "the session goes on")
+    for answer in (call(first), call(Browser(), key)):
+        expect(answer[1].get("result") == "eve-exchanged", answer)
+    revoked = done()["revoked"]
+    session = json.loads(first.page("GET", f"{rack.url}/api/session").text)["session"]
+    expect(first.page("DELETE", f"{rack.url}/api/session/{session}").status == 204, "the session is not ended")
+    expect(done()["revoked"] > revoked, "it is not revoked")
+    expect(is_asked(call(Browser(), key)), f"it goes on: {call(Browser(), key)}")
+    # With the person too.
+    third = signed_in()
+    expect(call(third)[1].get("result") == "eve-exchanged", "not exchanged")
+    revoked = done()["revoked"]
+    removed = rack.command("user", "remove", "eve")
+    expect(removed.returncode == 0 and done()["revoked"] > revoked, removed.stderr)
+
+
 def killed(world, rack, ada):
     back = ada.begin(rack, "desk")
     rack.kill()
@@ -417,6 +486,7 @@ def main():
                 again()
                 check("b21 an operator connects the account of all")(lambda: shared(world, rack, ada, bob))
                 check("b21 a sign-in is exchanged")(lambda: exchanged(world, rack, ada, bob))
+                check("b21 a sign-in on the page is exchanged")(lambda: on_page(world, rack, provider))
                 check("b21 what has begun survives a kill")(lambda: killed(world, rack, ada))
                 again()
                 check("b21 another server on the same store ends it too")(lambda: elsewhere_too(world, rack, provider, ada))

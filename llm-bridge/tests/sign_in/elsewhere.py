@@ -189,7 +189,10 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers.get("authorization") != f"Basic {wanted}" or form["subject_token_type"] != ACCESS_TOKEN:
             return self.answer(401, {"error": "invalid_client"})
         claims = json.loads(base64.urlsafe_b64decode(form["subject_token"].split(".")[1] + "=="))
+        if claims["exp"] <= time.time():
+            return refused()
         world.exchanged.append(form["subject_token"])
+        world.secrets.add(form["subject_token"])
         given = world.give(f"{claims['sub']}-exchanged", secrets.token_hex(4))
         del given["refresh_token"]
         self.answer(200, {**given, "issued_token_type": ACCESS_TOKEN})

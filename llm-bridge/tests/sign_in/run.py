@@ -53,13 +53,15 @@ class Browser:
     def __init__(self):
         self.cookies = {}
 
-    def send(self, method, url, form=None, headers=None, site="none"):
+    def send(self, method, url, form=None, headers=None, site="none", data=None):
         parts = urlsplit(url)
         jar = self.cookies.setdefault(parts.netloc, {})
         sent = {"cookie": "; ".join(f"{name}={value}" for name, value in jar.items()), "sec-fetch-site": site, **(headers or {})}
         body = None
         if form is not None:
             body, sent["content-type"] = urlencode(form), "application/x-www-form-urlencoded"
+        if data is not None:
+            body, sent["content-type"] = json.dumps(data), "application/json"
         connection = http.client.HTTPConnection(parts.netloc, timeout=30)
         connection.request(method, parts.path + (f"?{parts.query}" if parts.query else ""), body, {k: v for k, v in sent.items() if v})
         answer = connection.getresponse()

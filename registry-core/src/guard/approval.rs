@@ -216,6 +216,10 @@ pub trait Approvals: Send + Sync {
 
     /// Makes one that was used approved again: its call has done nothing, and is made again.
     fn give_back<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()>;
+
+    /// Forgets all of a user who is removed, so that nobody of the same name comes to it, and gives how many there were. Calls that wait find
+    /// theirs withdrawn.
+    fn forget_user<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize>;
 }
 
 /// Keeps approvals in memory, until the process ends.
@@ -318,6 +322,14 @@ impl Approvals for MemoryApprovals {
                 *state = ApprovalState::Used { by, arguments };
             }
             Ok(true)
+        })
+    }
+
+    fn forget_user<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
+        self.with(|all| {
+            let before = all.len();
+            all.retain(|_, known| known.tenant != tenant || known.user != user);
+            Ok(before - all.len())
         })
     }
 

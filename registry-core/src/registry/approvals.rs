@@ -159,6 +159,17 @@ impl Registry {
         self.close(id, answer).await
     }
 
+    /// Forgets what a user who is removed was asked about. Calls that wait for it find it withdrawn.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn forget_asked(&self, user: &str) -> Result<usize, StoreError> {
+        let guards = &self.shared.common.guards;
+        let forgotten = guards.approvals.forget_user(&self.shared.tenant, user).await;
+        guards.answered.notify_waiters();
+        forgotten
+    }
+
     pub(crate) async fn close(&self, id: &str, answer: ApprovalAnswer) -> Result<Approval, AnswerError> {
         let Common { guards, clock, .. } = self.shared.common.as_ref();
         let answer = ApprovalAnswer { reason: answer.reason.map(|reason| cut(reason, MAX_REASON)), ..answer };

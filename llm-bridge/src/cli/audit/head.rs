@@ -101,7 +101,11 @@ pub(super) fn read_file(file: &Path, keys: &[PublicKey]) -> Result<Vec<HeadState
 /// # Errors
 /// When it cannot be read, or a line of it cannot, or is not signed by one of the keys.
 pub(super) async fn read_store(store: &HeadStore, keys: &[PublicKey]) -> Result<Vec<HeadStatement>, String> {
-    let lines = store.lines(MAX_READ).await.map_err(|error| error.to_string())?;
+    read_last(store, keys, MAX_READ).await
+}
+
+async fn read_last(store: &HeadStore, keys: &[PublicKey], most: usize) -> Result<Vec<HeadStatement>, String> {
+    let lines = store.lines(most).await.map_err(|error| error.to_string())?;
     let read = lines.iter().map(|line| read_line(line, keys).map_err(|fault| format!("{store}: {fault}")));
     read.collect()
 }
@@ -125,4 +129,42 @@ pub(super) fn noted(heads: &[HeadStatement], tenant: &str) -> NotedHeads {
         noted.entry(head.server.clone()).or_default().insert(head.seq, head.sha256.clone());
     }
     noted
+}
+
+#[cfg(test)]
+mod tests {
+    use toolrack_stores::KeptHead;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn b21_of_the_signed_heads_of_a_chain_the_last_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = SigningKey::open(&folder.path().join("key.pem")).unwrap();
+        let store =
+            HeadStore::parse(&format!("sqlite:{}", folder.path().join("heads.db").display())).unwrap();
+        let head = |server: &str, seq: u64| {
+            let statement = HeadStatement {
+                tenant: "default".to_owned(),
+                server: server.to_owned(),
+                seq,
+                sha256: seq.to_string(),
+                ts: Timestamp::UNIX_EPOCH,
+                removed: false,
+            };
+            let (tenant, server) = (statement.tenant.clone(), statement.server.clone());
+            KeptHead { tenant, server, seq, removed: false, line: statement.signed(&key) }
+        };
+        let heads: Vec<_> = (1..=7).map(|seq| head("a", seq)).chain([head("b", 1)]).collect();
+        store.add(&heads).await.unwrap();
+        let keys = [key.public()];
+        let read = read_last(&store, &keys, 5).await.unwrap();
+        let numbers: Vec<_> = read.iter().map(|head| (head.server.as_str(), head.seq)).collect();
+        assert_eq!(numbers, [("a", 3), ("a", 4), ("a", 5), ("a", 6), ("a", 7), ("b", 1)]);
+        assert_eq!(read_store(&store, &keys).await.unwrap().len(), 8);
+        // What is not signed is not read, also of one chain among several.
+        let forged = KeptHead { seq: 8, line: head("a", 8).line.replace(":8", ":9"), ..head("a", 8) };
+        store.add(&[forged]).await.unwrap();
+        assert!(read_store(&store, &keys).await.unwrap_err().contains("not signed"));
+    }
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    io::{self, BufRead, BufReader},
+    io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -20,9 +20,9 @@ use toolrack_stores::{
 
 use super::{
     RestoreArguments,
-    archive::{Manifest, unpack},
+    archive::{MAX_MANIFEST, Manifest, free, unpack},
     place::{ASIDE, DATA, DOCUMENTS, KEY, Places, STAGING, STORE, entries, tenants_of},
-    write::text_of,
+    write::{MAX_ROW, text_of},
 };
 use crate::{
     cli::{
@@ -91,7 +91,7 @@ async fn staged(
     private_folder(&places.data).map_err(cannot)?;
     let staging = tempfile::Builder::new().prefix(STAGING).tempdir_in(&places.data).map_err(cannot)?;
     let (file, folder) = (arguments.file.clone(), staging.path().to_owned());
-    let manifest = tokio::task::spawn_blocking(move || unpack(&file, &folder)).await;
+    let manifest = tokio::task::spawn_blocking(move || unpack(&file, &folder, MAX_MANIFEST, free)).await;
     let manifest = manifest.map_err(|error| error.to_string())??;
     fits(&manifest, places)?;
     migrate(staging.path(), settings).await?;
@@ -221,10 +221,9 @@ async fn load(manifest: &Manifest, staging: &Path, places: &Places<'_>, replace:
     }
     let mut texts = texts.into_iter().peekable();
     let mut next = || -> io::Result<Option<(String, Box<RawValue>)>> {
-        let mut line = String::new();
         while let Some(text) = texts.peek_mut() {
-            if text.read_line(&mut line)? > 0 {
-                return Ok(Some(serde_json::from_str(&line)?));
+            if let Some(row) = row_of(text, MAX_ROW)? {
+                return Ok(Some(serde_json::from_str(&row)?));
             }
             texts.next();
         }
@@ -239,6 +238,16 @@ async fn load(manifest: &Manifest, staging: &Path, places: &Places<'_>, replace:
         let _ = fs::remove_file(staging.join(text_of(layout.name)));
     }
     Ok(())
+}
+
+/// The next line of a text, which has no more than so many bytes.
+fn row_of(text: &mut impl BufRead, max: usize) -> io::Result<Option<String>> {
+    let mut line = String::new();
+    let read = text.take(u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1)).read_line(&mut line)?;
+    if read > max {
+        return Err(io::Error::other("a row is longer than a backup can have"));
+    }
+    Ok((read > 0).then_some(line))
 }
 
 /// Moves what is there aside, and what was unpacked to its place. Whether anything was there.
@@ -304,4 +313,20 @@ fn put_in_place(staging: &Path, aside: &Path, places: &Places<'_>) -> io::Result
         }
     }
     Ok(!old.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b21_a_row_of_a_backup_has_so_many_bytes_and_no_more() {
+        let mut text = &b"[1]\n[2,3]\n"[..];
+        let mut next = |max| row_of(&mut text, max).map_err(|error| error.to_string());
+        assert_eq!(next(6), Ok(Some("[1]\n".to_owned())));
+        assert_eq!(next(6), Ok(Some("[2,3]\n".to_owned())));
+        assert_eq!(next(6), Ok(None));
+        let endless = row_of(&mut BufReader::new(io::repeat(b'1')), 1000).unwrap_err();
+        assert!(endless.to_string().contains("longer than a backup can have"), "{endless}");
+    }
 }

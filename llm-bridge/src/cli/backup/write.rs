@@ -31,6 +31,8 @@ use crate::{
 
 /// Folders of the data folder are not deeper than this.
 const MAX_DEPTH: usize = 64;
+/// A row of PostgreSQL is not longer in a backup, in bytes with the name of its table.
+pub(super) const MAX_ROW: usize = 256 << 20;
 
 pub(in crate::cli) async fn write(
     arguments: &BackupArguments,
@@ -151,6 +153,9 @@ impl Texts<'_> {
             self.open.insert(part, BufWriter::new(File::create_new(self.folder.path().join(part))?));
         }
         let Some(text) = self.open.get_mut(part) else { return Ok(()) };
+        if table.len() + row.len() + 6 > MAX_ROW {
+            return Err(io::Error::other(format!("a row of {table} is longer than a backup can have")));
+        }
         writeln!(text, "[\"{table}\",{row}]")
     }
 }

@@ -24,11 +24,12 @@ pub(in crate::cli) struct ServedDoctor {
     host_tables: Arc<[&'static str]>,
     /// The settings that serve the model best that was asked last.
     best: Arc<Mutex<Option<(Best, String)>>>,
+    all: Duration,
 }
 
 impl ServedDoctor {
     pub(in crate::cli) fn new(settings: Settings, host_tables: Vec<&'static str>) -> Self {
-        Self { settings: Arc::new(settings), host_tables: host_tables.into(), best: Arc::default() }
+        Self { settings: Arc::new(settings), host_tables: host_tables.into(), best: Arc::default(), all: ALL }
     }
 }
 
@@ -40,8 +41,13 @@ impl ExamineModel for ServedDoctor {
         *last() = None;
         let doctor = self.clone();
         let report = async move {
-            let asking =
-                Asking { name: model.as_deref(), template: None, all: ALL, bar, stop: Default::default() };
+            let asking = Asking {
+                name: model.as_deref(),
+                template: None,
+                all: doctor.all,
+                bar,
+                stop: Default::default(),
+            };
             let looked = look(asking, &doctor.settings).await?;
             if let Some(gone) = looked.gone {
                 return Err(format!("the model server went away: {gone}"));
@@ -58,5 +64,56 @@ impl ExamineModel for ServedDoctor {
         let best = self.best.lock().unwrap_or_else(PoisonError::into_inner);
         let (best, model) = best.as_ref().ok_or("there is no report; ask a model first")?;
         write(&self.settings, &self.host_tables, best, model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{
+        Json, Router,
+        extract::State,
+        routing::{get, post},
+    };
+    use serde_json::json;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn u29_a_model_that_answers_no_more_is_asked_for_so_long_and_no_longer() {
+        // It answers the first question alone.
+        let answers = Arc::new(Semaphore::new(1));
+        let answer = async |State(answers): State<Arc<Semaphore>>, Json(asked): Json<Value>| {
+            answers.acquire().await.unwrap().forget();
+            let text = json!({"role": "assistant", "content": "1 2 3"});
+            let choice = match asked["stream"] == true {
+                true => json!({"index": 0, "delta": text, "finish_reason": "stop"}),
+                false => json!({"index": 0, "message": text, "finish_reason": "stop"}),
+            };
+            let answer = json!({"object": "chat.completion", "model": "m", "choices": [choice]});
+            let (kind, text) = match asked["stream"] == true {
+                true => ("text/event-stream", format!("data: {answer}\n\ndata: [DONE]\n\n")),
+                false => ("application/json", answer.to_string()),
+            };
+            ([("content-type", kind)], text)
+        };
+        let models = json!({"object": "list", "data": [{"id": "m", "object": "model"}]});
+        let app = Router::new()
+            .route("/v1/models", get(|| async { Json(models) }))
+            .route("/v1/chat/completions", post(answer))
+            .with_state(answers);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let text = format!("upstream = \"http://{}/v1\"", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        let settings = Settings::from_toml(&text, &[]).unwrap();
+        let doctor = ServedDoctor::new(settings, Vec::new());
+        assert_eq!(doctor.all, ALL);
+        let doctor = ServedDoctor { all: Duration::from_secs(2), ..doctor };
+        let report = doctor.begin(None).report;
+        let report =
+            tokio::time::timeout(Duration::from_secs(60), report).await.expect("it goes on").unwrap();
+        // With what was seen by then.
+        assert_eq!(report["model"], "m", "{report}");
+        assert!(report["complete"] == false && report.to_string().contains("no time"), "{report}");
     }
 }

@@ -45,12 +45,14 @@ pub(super) struct Intake {
     /// How many are in memory of each user, by tenant and id.
     users: Arc<Mutex<HashMap<(String, String), usize>>>,
     reading: Arc<Semaphore>,
+    read_in: Duration,
 }
 
 impl Default for Intake {
     fn default() -> Self {
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
-        Self { taking: semaphore(TAKEN_AT_ONCE), users: Arc::default(), reading: semaphore(READ_AT_ONCE) }
+        let (taking, reading) = (semaphore(TAKEN_AT_ONCE), semaphore(READ_AT_ONCE));
+        Self { taking, users: Arc::default(), reading, read_in: READ_IN }
     }
 }
 
@@ -164,19 +166,26 @@ impl Intake {
     /// # Errors
     /// When it cannot be read.
     pub(super) async fn read(&self, file: read::File) -> Result<Read, ApiError> {
+        self.read_by(move || file.read()).await
+    }
+
+    async fn read_by(
+        &self,
+        read: impl FnOnce() -> Result<Document, String> + Send + 'static,
+    ) -> Result<Read, ApiError> {
         let unreadable = |reason: &str| {
             let message = format!("the file cannot be read: {reason}");
             ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "unreadable", message).param("body")
         };
-        let permit = timeout(READ_IN, Arc::clone(&self.reading).acquire_owned()).await;
+        let permit = timeout(self.read_in, Arc::clone(&self.reading).acquire_owned()).await;
         let permit = permit.ok().and_then(Result::ok).ok_or_else(busy)?;
         // A thread cannot be stopped from outside: it keeps its permit until it ends.
-        let reading = spawn_blocking(move || (file.read(), permit));
-        match timeout(READ_IN, reading).await {
+        let reading = spawn_blocking(move || (read(), permit));
+        match timeout(self.read_in, reading).await {
             Ok(Ok((Ok(document), permit))) => Ok(Read { document, permit }),
             Ok(Ok((Err(reason), _))) => Err(unreadable(&reason)),
             Ok(Err(_)) => Err(unreadable("it is damaged, or written in a way that is not understood")),
-            Err(_) => Err(unreadable(&format!("it was not read in {} s", READ_IN.as_secs()))),
+            Err(_) => Err(unreadable(&format!("it was not read in {} s", self.read_in.as_secs()))),
         }
     }
 }
@@ -275,6 +284,26 @@ mod tests {
             held.pop();
         });
         assert!(taken.is_ok() && after < WAITS, "{after:?}");
+    }
+
+    #[tokio::test]
+    async fn p6_a_file_that_is_not_read_in_time_is_given_up_and_has_its_place_until_it_ends() {
+        assert_eq!(Intake::default().read_in, READ_IN);
+        let intake = Intake { read_in: Duration::from_millis(200), ..Intake::default() };
+        let (goes_on, waits) = std::sync::mpsc::channel::<()>();
+        let slow = move || {
+            let _ = waits.recv();
+            Err("of no use any more".to_owned())
+        };
+        let refused = format!("{:?}", intake.read_by(slow).await.err().unwrap());
+        assert!(refused.contains("422") && refused.contains("it was not read in"), "{refused}");
+        // Other files are read meanwhile, as long as there is a place.
+        assert_eq!(intake.reading.available_permits(), READ_AT_ONCE - 1);
+        let other = format!("{:?}", intake.read_by(|| Err("empty".to_owned())).await.err().unwrap());
+        assert!(other.contains("empty"), "{other}");
+        drop(goes_on);
+        let all = u32::try_from(READ_AT_ONCE).unwrap();
+        drop(timeout(Duration::from_secs(20), intake.reading.acquire_many(all)).await.unwrap().unwrap());
     }
 
     #[test]

@@ -16,6 +16,7 @@ use registry_core::{
 };
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
+use toolrack_remote::mcp::oauth::Connections;
 
 use super::{Identity, IdentityError, PERSONA_HEADER};
 use crate::{
@@ -130,9 +131,7 @@ impl Identities {
             Some(by) => {
                 let is_token = matches!(by, Credential::Token(_));
                 let identity = self.opened_by(Used { persona, ..by.into() }).await?;
-                if let (true, Some(token), Some(connections)) =
-                    (is_token, key.as_str(), &self.settings.connections)
-                {
+                if let (true, Some(token), Some(connections)) = (is_token, key.as_str(), self.connections()) {
                     connections.came_with(identity.registry.tenant(), &identity.caller.user, token);
                 }
                 Ok(identity)
@@ -155,6 +154,11 @@ impl Identities {
                 .filter(|_| self.sign_in().is_some())
                 .map(|secret| Credential::Session(hash_key(secret))),
         })
+    }
+
+    /// The accounts of users on MCP servers, where there are any.
+    pub(in crate::server) fn connections(&self) -> Option<&Connections> {
+        self.settings.connections.as_ref()
     }
 
     /// The store of users, keys and sessions.

@@ -1,8 +1,15 @@
 //! What an outsider sizes is bounded: rows A1, A7, A8 and A18.
 
-use serde_json::{Value, json};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
-use crate::support::{Answer, Reply, Setup, client_tool, event, user, within};
+use axum::{Json, Router, response::Redirect, routing::post};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::support::{Answer, Reply, Scripted, Setup, client_tool, event, user, within};
 
 /// A request with this in it, which a small body is compared with.
 fn body(name: &str, value: &str) -> String {
@@ -82,4 +89,50 @@ async fn a18_of_an_answer_with_very_many_calls_no_more_are_read_than_may_be_made
         assert_eq!((rack.ran().len(), rack.outcomes().len()), (32, 33));
         assert!(reported.objects.len() < 200, "{} chunks", reported.objects.len());
     }
+}
+
+#[tokio::test]
+async fn b2_an_error_of_a_model_server_has_so_many_bytes_and_no_more() {
+    for (bytes, is_told) in [(4 << 20, true), (5 << 20, false)] {
+        // With what is around the message.
+        let error = Reply::error(400, &"x".repeat(bytes - 100));
+        let rack = Setup::bare().start([error]).await;
+        let failure = rack.ask(false).await.failure();
+        assert_eq!(failure.contains("xxx"), is_told, "{bytes}: {}", failure.len());
+    }
+}
+
+#[tokio::test]
+async fn b21_a_model_server_sends_no_conversation_elsewhere() {
+    let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let other = format!("http://{}", elsewhere.local_addr().unwrap());
+    let reached = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&reached);
+    tokio::spawn(async move {
+        while elsewhere.accept().await.is_ok() {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let answer = json!({"object": "chat.completion", "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}]});
+    let to = move |to: String| async move { Redirect::temporary(&to) };
+    let (away, round) = (to, to);
+    let app = Router::new()
+        .route("/v1/chat/completions", post(|| async { Json(answer) }))
+        .route("/moved/v1/chat/completions", post(move || to("/v1/chat/completions".to_owned())))
+        .route("/round/v1/chat/completions", post(move || round("/round/v1/chat/completions".to_owned())))
+        .fallback(move || away(format!("{other}/v1/chat/completions")));
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let asked = async |path: &str| {
+        let rack = Setup::bare().start_before(Scripted::start([]).await, &format!("{base}{path}")).await;
+        rack.ask(false).await
+    };
+    asked("/v1").await.expect("Here.");
+    asked("/moved/v1").await.expect("Here.");
+    for path in ["/round/v1", "/away/v1"] {
+        asked(path).await.failure();
+    }
+    assert_eq!(reached.load(Ordering::SeqCst), 0);
 }

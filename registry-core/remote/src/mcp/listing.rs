@@ -50,6 +50,25 @@ pub(super) struct Listing {
     pub(super) tools: Vec<(String, Result<Listed, String>)>,
     /// Why there may be more that were not read.
     pub(super) cut: Option<String>,
+    /// What the definitions so far take, as JSON.
+    bytes: usize,
+}
+
+impl Listing {
+    /// Reads the definitions of a page; false where there are more than are taken.
+    fn take(&mut self, definitions: Vec<Box<RawValue>>) -> bool {
+        for definition in definitions {
+            self.bytes = self.bytes.saturating_add(definition.get().len());
+            if self.tools.len() == MAX_LISTED || self.bytes > MAX_BYTES {
+                self.cut = Some(format!(
+                    "it lists more than {MAX_LISTED} tools or {MAX_BYTES} bytes of definitions; the rest is not read"
+                ));
+                return false;
+            }
+            self.tools.push(definition::read(&definition, self.tools.len() + 1));
+        }
+        true
+    }
 }
 
 /// Asks for all pages.
@@ -57,20 +76,12 @@ pub(super) struct Listing {
 /// # Errors
 /// Why no list was had.
 pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Listing, String> {
-    let (mut listing, mut bytes, mut seen) = (Listing::default(), 0_usize, BTreeSet::new());
+    let (mut listing, mut seen) = (Listing::default(), BTreeSet::new());
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
         let (tools, next) = page(peer, cursor).await?;
-        for definition in tools {
-            bytes = bytes.saturating_add(definition.get().len());
-            if listing.tools.len() == MAX_LISTED || bytes > MAX_BYTES {
-                listing.cut = Some(format!(
-                    "it lists more than {MAX_LISTED} tools or {MAX_BYTES} bytes of definitions; the rest is not read"
-                ));
-                return Ok(listing);
-            }
-            let at = listing.tools.len() + 1;
-            listing.tools.push(definition::read(&definition, at));
+        if !listing.take(tools) {
+            return Ok(listing);
         }
         match next {
             None => return Ok(listing),
@@ -114,6 +125,28 @@ mod tests {
     use serde_json::{json, value::to_raw_value};
 
     use super::*;
+
+    #[test]
+    fn b3_a_list_has_so_many_bytes_and_tools_and_no_more() {
+        let tool = |bytes: usize| {
+            let definition = |padding: usize| {
+                to_raw_value(&json!({"name": "a", "inputSchema": {}, "description": "x".repeat(padding)}))
+            };
+            let beside = definition(0).unwrap().get().len();
+            definition(bytes - beside).unwrap()
+        };
+        let mut listing = Listing::default();
+        for _ in 0..MAX_BYTES / (1 << 20) {
+            assert!(listing.take(vec![tool(1 << 20)]));
+        }
+        assert_eq!((listing.bytes, listing.tools.len(), &listing.cut), (MAX_BYTES, 32, &None));
+        assert!(!listing.take(vec![tool(100)]));
+        assert_eq!(listing.tools.len(), 32);
+        assert!(listing.cut.unwrap().contains("33554432 bytes"));
+        let mut listing = Listing::default();
+        assert!(!listing.take((0..=MAX_LISTED).map(|_| tool(100)).collect()));
+        assert_eq!(listing.tools.len(), MAX_LISTED);
+    }
 
     #[test]
     fn b3_a_definition_that_is_no_use_costs_that_tool_alone() {

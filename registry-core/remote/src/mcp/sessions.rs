@@ -34,6 +34,29 @@ struct Seat {
     used: Mutex<Option<Instant>>,
 }
 
+/// The places of a server's accounts.
+#[derive(Default)]
+struct Seats(Mutex<HashMap<Who, Arc<Seat>>>);
+
+impl Seats {
+    fn of(&self, who: &Who) -> Arc<Seat> {
+        let mut seats = self.0.lock();
+        let now = Instant::now();
+        let idle_since = |seat: &Arc<Seat>| match Arc::strong_count(seat) {
+            1 => seat.used.lock().map(|used| now.duration_since(used)),
+            _ => None,
+        };
+        seats.retain(|_, seat| idle_since(seat).is_none_or(|idle| idle < IDLE));
+        if seats.len() >= MAX_SESSIONS && !seats.contains_key(who) {
+            let longest = seats.iter().filter_map(|(who, seat)| Some((idle_since(seat)?, who.clone())));
+            if let Some((_, longest)) = longest.max_by_key(|(idle, _)| *idle) {
+                seats.remove(&longest);
+            }
+        }
+        Arc::clone(seats.entry(who.clone()).or_default())
+    }
+}
+
 /// The connections of a server's accounts.
 pub(super) struct Sessions {
     name: Arc<str>,
@@ -41,7 +64,7 @@ pub(super) struct Sessions {
     pub(super) connections: Connections,
     pub(super) account: Arc<Account>,
     limit: Duration,
-    seats: Mutex<HashMap<Who, Arc<Seat>>>,
+    seats: Seats,
 }
 
 impl Sessions {
@@ -52,7 +75,7 @@ impl Sessions {
         account: Arc<Account>,
         limit: Duration,
     ) -> Self {
-        Self { name, endpoint, connections, account, limit, seats: Mutex::default() }
+        Self { name, endpoint, connections, account, limit, seats: Seats::default() }
     }
 
     /// What opens the account with which tools are listed; `None` where nobody has one.
@@ -67,7 +90,7 @@ impl Sessions {
     /// Where the user has to let this server in first, or the server is not reached.
     pub(super) async fn of(&self, context: &ToolContext) -> Result<Arc<Opened>, ToolError> {
         let who = self.connections.who(&self.account, context);
-        let seat = self.seat(&who);
+        let seat = self.seats.of(&who);
         let mut opened = seat.opened.lock().await;
         *seat.used.lock() = Some(Instant::now());
         let stands =
@@ -115,25 +138,40 @@ impl Sessions {
         .with_feedback("The service behind the tool is down. Try again later, or do without it.")
     }
 
-    fn seat(&self, who: &Who) -> Arc<Seat> {
-        let mut seats = self.seats.lock();
-        let now = Instant::now();
-        let idle_since = |seat: &Arc<Seat>| match Arc::strong_count(seat) {
-            1 => seat.used.lock().map(|used| now.duration_since(used)),
-            _ => None,
-        };
-        seats.retain(|_, seat| idle_since(seat).is_none_or(|idle| idle < IDLE));
-        if seats.len() >= MAX_SESSIONS && !seats.contains_key(who) {
-            let longest = seats.iter().filter_map(|(who, seat)| Some((idle_since(seat)?, who.clone())));
-            if let Some((_, longest)) = longest.max_by_key(|(idle, _)| *idle) {
-                seats.remove(&longest);
-            }
-        }
-        Arc::clone(seats.entry(who.clone()).or_default())
-    }
-
     /// Leaves all.
     pub(super) fn leave(&self) {
-        self.seats.lock().clear();
+        self.seats.0.lock().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn b21_so_many_accounts_are_connected_at_once_and_the_one_idle_for_longest_gives_way() {
+        let (seats, who) = (Seats::default(), |number: usize| Who::of("default", &number.to_string()));
+        let come = |number: usize| {
+            let seat = seats.of(&who(number));
+            *seat.used.lock() = Some(Instant::now());
+            seat
+        };
+        let busy = come(0);
+        for number in 1..MAX_SESSIONS {
+            drop(come(number));
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        let has = |number: usize| seats.0.lock().contains_key(&who(number));
+        assert_eq!(seats.0.lock().len(), MAX_SESSIONS);
+        drop(come(1));
+        drop(come(MAX_SESSIONS));
+        assert_eq!(seats.0.lock().len(), MAX_SESSIONS);
+        assert!(has(0), "one that is used stays");
+        assert!(has(1) && !has(2) && has(3), "the one idle for longest gives way");
+        // Later all are closed that nobody uses.
+        tokio::time::advance(IDLE).await;
+        drop(come(7));
+        assert!(seats.0.lock().len() == 2 && has(0) && has(7));
+        drop(busy);
     }
 }

@@ -170,6 +170,11 @@ impl Approvals for SqlStore {
         Box::pin(async move { Ok(!self.write_statements(vec![take]).await?.is_empty()) })
     }
 
+    fn forget_user<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
+        let delete = delete_of(tenant, user);
+        Box::pin(async move { Ok(self.write_statements(vec![delete]).await?.len()) })
+    }
+
     fn give_back<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
         let sql = "UPDATE approvals SET state = 'approved' WHERE tenant = $1 AND id = $2 AND state = 'used'";
         let give_back = Statement::new(sql, vec![tenant.into(), id.into()]);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::{
-    Row, SqlStore, Statement, chats, connections,
+    Row, SqlStore, Statement, approvals, chats, connections,
     conversations::{counted, delete_of},
     is_never_kept,
     link::Value,
@@ -203,9 +203,10 @@ impl Store for SqlStore {
         let end = "DELETE FROM sessions WHERE tenant = $1 AND user_id = $2";
         let end = Statement::new(end, vec![tenant.into(), id.into()]);
         let connections = connections::delete_of(tenant, id);
+        let approvals = approvals::delete_of(tenant, id);
         Box::pin(async move {
-            let all =
-                vec![count, remove, transcripts, files, values, chats, delete, revoke, end, connections];
+            let kept = [count, remove, transcripts, files, values, chats, delete];
+            let all = kept.into_iter().chain([revoke, end, connections, approvals]).collect();
             let mut rows = self.change_all(all).await?.into_iter();
             let responses = counted(rows.next()).map_err(|error| self.named(error))?;
             let was_known = rows.next().is_some_and(|removed| !removed.is_empty());

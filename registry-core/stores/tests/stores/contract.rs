@@ -280,6 +280,15 @@ async fn approvals_are_bounded(approvals: &dyn Approvals) {
     assert!(approvals.request(of("burst\0", 99), 5).await.unwrap().is_some());
     let later = Approval { requested_at: at("15:05:00"), expires_at: at("15:10:00"), ..of("burst\0", 100) };
     assert!(approvals.request(later, 1).await.unwrap().is_some());
+
+    // What was asked of a user who is removed goes, answered or not; of the same name elsewhere it stays.
+    assert_eq!(approvals.forget_user("default", "burst\0").await, Ok(7));
+    assert_eq!(approvals.forget_user("default", "burst\0").await, Ok(0));
+    assert_eq!(approvals.get("default", &known.id).await.unwrap(), None);
+    for (tenant, user) in [("other", "burst\0"), ("default", "bob")] {
+        let pending = approvals.pending(tenant, at("15:00:01")).await.unwrap();
+        assert!(pending.iter().any(|known| known.user == user), "{tenant} {user}");
+    }
 }
 
 fn tool(name: &str, enabled: bool) -> StoredTool {
@@ -589,7 +598,12 @@ async fn t3_every_store_counts_alike() {
 async fn b8_every_store_keeps_approvals_alike() {
     approvals_contract(&MemoryApprovals::default()).await;
     for place in Place::all("b8_every_store_keeps_approvals_alike") {
-        approvals_contract(&place.open("main").await).await;
+        let store = place.open("main").await;
+        approvals_contract(&store).await;
+        // With the users, it goes in the same step as they.
+        asked(&store, approval("left", at("16:00:00"))).await;
+        store.remove_user("default", "ada", at("16:00:00")).await.unwrap();
+        assert_eq!(store.get("default", "left").await.unwrap(), None);
     }
 }
 

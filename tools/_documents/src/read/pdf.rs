@@ -240,6 +240,13 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
+    fn k12_of_the_text_of_a_reader_so_much_is_taken_and_no_more() {
+        let endless = answer(Command::new("cat").arg("/dev/zero"), Vec::new(), TIME).unwrap().unwrap();
+        assert_eq!(u64::try_from(endless.len()), Ok(MAX_TEXT));
+    }
+
+    #[cfg(unix)]
+    #[test]
     fn k12_a_reader_that_hangs_has_ended_when_it_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pid");

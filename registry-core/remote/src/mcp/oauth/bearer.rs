@@ -46,11 +46,13 @@ impl Bearer {
     /// The token; another than the one that was refused.
     pub(in crate::mcp) async fn token(&self, refused: Option<&str>) -> Result<String, NoToken> {
         let token = match self.account.is_asked() {
-            true => self.connections.token(&self.who, &self.account, refused).await.map(|(token, since)| {
-                let first = *self.since.lock().get_or_insert(since);
-                self.is_other.fetch_or(first != since, Ordering::Relaxed);
-                token
-            }),
+            true => self.connections.token(&self.who, self.account.holder(), refused).await.map(
+                |(token, since)| {
+                    let first = *self.since.lock().get_or_insert(since);
+                    self.is_other.fetch_or(first != since, Ordering::Relaxed);
+                    token
+                },
+            ),
             false => self.connections.exchanged(&self.who, &self.account, refused).await,
         };
         match &token {

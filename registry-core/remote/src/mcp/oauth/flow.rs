@@ -147,7 +147,7 @@ impl Connections {
         };
         let mut scopes =
             if account.settings.scopes.is_empty() { issuer.scopes } else { account.settings.scopes.clone() };
-        if let Ok(Some((_, kept))) = self.kept(&who, account).await {
+        if let Ok(Some((_, kept))) = self.kept(&who, account.holder()).await {
             let more = [kept.scope, kept.wanted].into_iter().flatten();
             for scope in
                 more.flat_map(|all| all.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>())
@@ -241,8 +241,9 @@ impl Connections {
             scope: given.scope,
             renewed_until: 0,
             wanted: None,
+            session_until: None,
         };
-        let before = self.kept(&who, &account).await.ok().flatten();
+        let before = self.kept(&who, account.holder()).await.ok().flatten();
         let row = StoredConnection {
             sealed: self.sealed(&who, &account.name, &kept).map_err(ConnectError::Failed)?,
             tenant: who.tenant,
@@ -336,3 +337,49 @@ fn text(error: impl ToString) -> String {
 
 /// Where a browser comes back to, below the address of this server.
 pub const CALLBACK: &str = "/connections/callback";
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, sync::Arc};
+
+    use registry_core::store::MemoryStore;
+
+    use super::*;
+    use crate::mcp::oauth::SealingKey;
+
+    #[tokio::test]
+    async fn b21_an_authorization_ends_in_its_time_and_in_its_browser() {
+        let key = || SealingKey::new(&[7; 32]).unwrap();
+        let all = Connections::new(&BTreeMap::new(), Arc::new(MemoryStore::default()), key(), None).unwrap();
+        let text = |text: &str| text.to_owned();
+        let cookie = |until: i64| {
+            let begun = Begun {
+                server: text("tracker"),
+                tenant: text("default"),
+                user: text("ada"),
+                state: text("state"),
+                verifier: text("verifier"),
+                redirect_uri: text("https://tools.example/connections/callback"),
+                resource: text("https://tracker.example/mcp"),
+                issuer: text("https://id.example"),
+                names_itself: true,
+                token_endpoint: text("https://id.example/token"),
+                revocation_endpoint: None,
+                client: Client { id: text("client"), secret: None, secret_in_form: false },
+                until,
+            };
+            key().seal(&BEGUN, &begun).unwrap()
+        };
+        let ends = async |cookie: String, state: &str| {
+            let callback =
+                AuthorizationCallback { state: Some(text(state)), ..AuthorizationCallback::default() };
+            all.finish(&cookie, callback, None).await
+        };
+        let now = all.now().as_second();
+        // It comes as far as to look for the server, of which there is none here.
+        assert_eq!(ends(cookie(now + AUTHORIZATION_SECONDS), "state").await, Err(ConnectError::Unknown));
+        assert_eq!(ends(cookie(now - 1), "state").await, Err(ConnectError::Foreign));
+        assert_eq!(ends(cookie(now + AUTHORIZATION_SECONDS), "another").await, Err(ConnectError::Foreign));
+        assert_eq!(ends(text("none"), "state").await, Err(ConnectError::Foreign));
+    }
+}

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Account, Connections,
-    web::{Client, Failed},
+    web::{Client, Failed, Web},
 };
 
 /// How long before its end a token is renewed, in seconds.
@@ -40,11 +40,7 @@ impl Given {
         if !given.token_type.eq_ignore_ascii_case("bearer") {
             return Err(wrong("it is of another type than Bearer"));
         }
-        let all = [&given.access_token].into_iter().chain(&given.refresh_token);
-        let is_token = |token: &String| {
-            (1..=MAX_TOKEN).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic())
-        };
-        if !all.into_iter().all(is_token) {
+        if !is_token(&given.access_token) || !given.refresh_token.as_deref().is_none_or(is_token) {
             return Err(wrong("it is too long, or has characters that no token has"));
         }
         Ok(given)
@@ -55,10 +51,14 @@ impl Given {
     }
 }
 
+pub(super) fn is_token(text: &str) -> bool {
+    (1..=MAX_TOKEN).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 /// What is kept, sealed.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Kept {
-    /// The URL of the MCP server that the tokens are for. They are sent nowhere else.
+    /// The URL of the MCP server that the tokens are for. They are sent nowhere else. Empty for those of a sign-in.
     pub(super) resource: String,
     pub(super) issuer: String,
     pub(super) token_endpoint: String,
@@ -77,6 +77,36 @@ pub(super) struct Kept {
     /// Scopes that the MCP server has asked for since.
     #[serde(default)]
     pub(super) wanted: Option<String>,
+    /// When the session ends whose tokens they are, in seconds since 1970; `None` for those of an account.
+    #[serde(default)]
+    pub(super) session_until: Option<i64>,
+}
+
+impl Kept {
+    /// Reaches the authorization server: where an MCP server has named it, within bounds; the identity provider is the operator's.
+    pub(super) fn web(&self) -> Result<Web, String> {
+        let named = match self.session_until {
+            None => [Some(&self.resource), self.named.as_ref(), None],
+            Some(_) => [Some(&self.issuer), Some(&self.token_endpoint), self.revocation_endpoint.as_ref()],
+        };
+        let named: Vec<_> =
+            named.into_iter().flatten().filter_map(|url| reqwest::Url::parse(url).ok()).collect();
+        Web::new(&named.iter().collect::<Vec<_>>())
+    }
+}
+
+/// Where tokens are kept, what they are for, and how their authorization server is reached.
+#[derive(Clone, Copy)]
+pub(super) struct Holder<'a> {
+    pub(super) server: &'a str,
+    pub(super) resource: &'a str,
+    pub(super) web: &'a Web,
+}
+
+impl Account {
+    pub(super) fn holder(&self) -> Holder<'_> {
+        Holder { server: &self.name, resource: self.url.as_str(), web: &self.web }
+    }
 }
 
 /// Whose an account is: tenant and user, both empty for one that everybody shares.
@@ -114,14 +144,14 @@ impl Connections {
     pub(super) async fn kept(
         &self,
         who: &Who,
-        account: &Account,
+        holder: Holder<'_>,
     ) -> Result<Option<(StoredConnection, Kept)>, NoToken> {
-        let found = self.shared.store.connection(&who.tenant, &who.user, &account.name).await;
+        let found = self.shared.store.connection(&who.tenant, &who.user, holder.server).await;
         let found = found.map_err(|cause| NoToken::Later(cause.to_string()))?;
         let Some(row) = found else { return Ok(None) };
-        let kept: Option<Kept> = self.shared.key.open(&Self::place(who, &account.name), &row.sealed);
+        let kept: Option<Kept> = self.shared.key.open(&Self::place(who, holder.server), &row.sealed);
         // With another key, or of a server that is elsewhere now.
-        Ok(kept.filter(|kept| kept.resource == account.url.as_str()).map(|kept| (row, kept)))
+        Ok(kept.filter(|kept| kept.resource == holder.resource).map(|kept| (row, kept)))
     }
 
     pub(super) fn sealed(&self, who: &Who, server: &str, kept: &Kept) -> Result<String, String> {
@@ -146,11 +176,11 @@ impl Connections {
     pub(super) async fn token(
         &self,
         who: &Who,
-        account: &Account,
+        holder: Holder<'_>,
         refused: Option<&str>,
     ) -> Result<(String, Timestamp), NoToken> {
         loop {
-            let Some((row, kept)) = self.kept(who, account).await? else { return Err(NoToken::Ask) };
+            let Some((row, kept)) = self.kept(who, holder).await? else { return Err(NoToken::Ask) };
             let now = self.now().as_second();
             let ends = kept.ends_at.is_some_and(|ends| ends - EARLY <= now);
             let has_ended = kept.ends_at.is_some_and(|ends| ends <= now);
@@ -170,20 +200,20 @@ impl Connections {
             let claimed = Kept { renewed_until: now + RENEWS, ..kept.clone() };
             if let Some(row) = self.change(&row, &claimed).await? {
                 let since = row.created_at;
-                return self.renew(account, row, kept).await.map(|token| (token, since));
+                return self.renew(holder, row, kept).await.map(|token| (token, since));
             }
         }
     }
 
-    async fn renew(&self, account: &Account, row: StoredConnection, kept: Kept) -> Result<String, NoToken> {
+    async fn renew(&self, holder: Holder<'_>, row: StoredConnection, kept: Kept) -> Result<String, NoToken> {
         let answer = async {
-            let url = account.web.address(&kept.token_endpoint).map_err(Failed::Away)?;
-            let fields = [
-                ("grant_type", "refresh_token"),
-                ("refresh_token", kept.refresh.as_deref().unwrap_or_default()),
-                ("resource", &kept.resource),
-            ];
-            Given::read(&account.web.post_form(url, &kept.client, &fields).await?)
+            let url = holder.web.address(&kept.token_endpoint).map_err(Failed::Away)?;
+            let token = kept.refresh.as_deref().unwrap_or_default();
+            let mut fields = vec![("grant_type", "refresh_token"), ("refresh_token", token)];
+            if !kept.resource.is_empty() {
+                fields.push(("resource", &kept.resource));
+            }
+            Given::read(&holder.web.post_form(url, &kept.client, &fields).await?)
         };
         match answer.await {
             Ok(given) => {
@@ -203,7 +233,7 @@ impl Connections {
             }
             Err(Failed::Refused(_, error)) if ["invalid_grant", "invalid_client"].contains(&&*error) => {
                 tracing::info!(
-                    server = &*account.name,
+                    server = holder.server,
                     tenant = row.tenant,
                     user = row.user,
                     error,
@@ -215,7 +245,7 @@ impl Connections {
             }
             Err(failed) => {
                 let cause = failed.text();
-                tracing::warn!(server = &*account.name, cause, "mcp_token_not_renewed");
+                tracing::warn!(server = holder.server, cause, "mcp_token_not_renewed");
                 let is_good = kept.ends_at.is_none_or(|ends| ends > self.now().as_second());
                 let access = kept.access.clone();
                 self.change(&row, &Kept { renewed_until: 0, ..kept }).await?;
@@ -226,7 +256,7 @@ impl Connections {
 
     /// Keeps the scopes that a server asks for, for when the user authorizes it again.
     pub(super) async fn want(&self, who: &Who, account: &Account, scope: &str) {
-        if let Ok(Some((row, kept))) = self.kept(who, account).await {
+        if let Ok(Some((row, kept))) = self.kept(who, account.holder()).await {
             let wanted = Some(registry_core::text::cut(scope.to_owned(), 500));
             let _ = self.change(&row, &Kept { wanted, ..kept }).await;
         }
@@ -236,9 +266,7 @@ impl Connections {
     pub(super) async fn revoke(&self, server: &str, kept: &Kept) {
         let revoked = async {
             let Some(endpoint) = &kept.revocation_endpoint else { return Ok(()) };
-            let named = [Some(&kept.resource), kept.named.as_ref()].into_iter().flatten();
-            let named: Vec<_> = named.filter_map(|url| reqwest::Url::parse(url).ok()).collect();
-            let web = super::web::Web::new(&named.iter().collect::<Vec<_>>()).map_err(Failed::Away)?;
+            let web = kept.web().map_err(Failed::Away)?;
             let url = web.address(endpoint).map_err(Failed::Away)?;
             // The one token takes the other with it.
             let (token, hint) = match &kept.refresh {
@@ -249,6 +277,28 @@ impl Connections {
         };
         if let Err(failed) = revoked.await {
             tracing::warn!(server, issuer = kept.issuer, cause = failed.text(), "mcp_token_not_revoked");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn b21_a_token_has_so_many_bytes_and_no_more() {
+        let given = |access: &str, refresh: &str| {
+            let body = json!({"access_token": access, "token_type": "bearer", "refresh_token": refresh});
+            Given::read(body.to_string().as_bytes()).map(|given| given.access_token.len())
+        };
+        let (longest, longer) = ("x".repeat(MAX_TOKEN), "x".repeat(MAX_TOKEN + 1));
+        assert_eq!(given(&longest, &longest).unwrap(), MAX_TOKEN);
+        for (access, refresh) in [(&*longer, "r"), ("a", &*longer), ("", "r"), ("a b", "r"), ("a", "\u{e9}")]
+        {
+            let refused = given(access, refresh).unwrap_err().text();
+            assert!(refused.contains("too long, or has characters that no token has"), "{refused}");
         }
     }
 }

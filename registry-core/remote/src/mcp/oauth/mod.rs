@@ -10,6 +10,7 @@ mod exchange;
 mod flow;
 mod kept;
 mod seal;
+mod signed_in;
 mod transport;
 mod web;
 
@@ -22,7 +23,7 @@ use jiff::Timestamp;
 use registry_core::{
     ErrorKind, ToolContext, ToolError,
     clock::{Clock, SystemClock},
-    store::{ConnectionStore, StoreError},
+    store::{ConnectionStore, StoreError, StoredConnection},
 };
 use reqwest::{Url, redirect};
 use schemars::JsonSchema;
@@ -39,11 +40,13 @@ use self::{
     discovery::Issuer,
     exchange::Exchanged,
     kept::Kept,
+    signed_in::{is_reserved, is_session},
     web::{Client, Web},
 };
 pub use self::{
     flow::{AUTHORIZATION_SECONDS, AuthorizationCallback, Beginning, CALLBACK, ConnectError},
     seal::SealingKey,
+    signed_in::SignedIn,
 };
 use super::{McpServerSettings, settings::parse_url};
 use crate::settings::find_key;
@@ -214,14 +217,19 @@ impl Connections {
     /// When the store fails.
     pub async fn list(&self, tenant: &str, user: &str) -> Result<Vec<Connection>, StoreError> {
         let mut all = Vec::with_capacity(self.shared.accounts.len());
+        let has_session = self.exchanges() && {
+            let rows = self.shared.store.connections(tenant, user).await?;
+            rows.iter().any(|row| self.is_open_session(row))
+        };
         for account in self.shared.accounts.values() {
-            let kept = match self.kept(&account.who(tenant, user), account).await {
+            let kept = match self.kept(&account.who(tenant, user), account.holder()).await {
                 Ok(kept) => kept,
                 Err(NoToken::Later(cause)) => return Err(StoreError::unavailable(cause)),
                 Err(NoToken::Ask) => None,
             };
             let is_known = !account.is_asked()
-                && self.shared.exchanged.knows(&Who::of(tenant, user), self.now().as_second());
+                && (has_session
+                    || self.shared.exchanged.knows(&Who::of(tenant, user), self.now().as_second()));
             let (since, kept) = kept.map_or((None, None), |(row, kept)| (Some(row.created_at), Some(kept)));
             all.push(Connection {
                 server: account.name.to_string(),
@@ -242,7 +250,8 @@ impl Connections {
     /// When the store fails.
     pub async fn all(&self) -> Result<Vec<StoredAccount>, StoreError> {
         let rows = self.shared.store.all_connections().await?;
-        let accounts = rows.into_iter().filter(|row| !flow::is_registration(row)).map(|row| StoredAccount {
+        let is_account = |row: &StoredConnection| !flow::is_registration(row) && !is_session(row);
+        let accounts = rows.into_iter().filter(is_account).map(|row| StoredAccount {
             issuer: self.opened(&row).map(|kept| kept.issuer),
             tenant: row.tenant,
             user: row.user,
@@ -257,10 +266,18 @@ impl Connections {
     /// # Errors
     /// When the store fails.
     pub async fn disconnect(&self, tenant: &str, user: &str, server: &str) -> Result<bool, StoreError> {
+        if is_reserved(server) {
+            return Ok(false);
+        }
         let Some(row) = self.shared.store.connection(tenant, user, server).await? else { return Ok(false) };
+        self.end(&row).await
+    }
+
+    async fn end(&self, row: &StoredConnection) -> Result<bool, StoreError> {
+        let StoredConnection { tenant, user, server, .. } = row;
         // First, so that nothing uses it meanwhile.
         let removed = self.shared.store.remove_connection(tenant, user, server).await?;
-        if let Some(kept) = self.opened(&row).filter(|_| removed) {
+        if let Some(kept) = self.opened(row).filter(|_| removed) {
             self.revoke(server, &kept).await;
         }
         tracing::info!(server, tenant, user, "mcp_disconnected");
@@ -275,20 +292,24 @@ impl Connections {
         let mut gone = 0;
         self.shared.exchanged.forget(&Who::of(tenant, user));
         for row in self.shared.store.connections(tenant, user).await? {
-            gone += usize::from(self.disconnect(tenant, user, &row.server).await?);
+            gone += usize::from(self.end(&row).await? && !is_session(&row));
         }
         Ok(gone)
     }
 
-    /// Forgets the accounts on servers that the configuration does not have any more. Gives how many there were.
+    /// Forgets the accounts on servers that the configuration does not have any more, and sessions that are over. Gives how many there were.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn forget_removed(&self) -> Result<usize, StoreError> {
         let mut gone = 0;
         for row in self.shared.store.all_connections().await? {
-            if !self.shared.configured.contains(&row.server) {
-                gone += usize::from(self.disconnect(&row.tenant, &row.user, &row.server).await?);
+            let is_needed = match is_session(&row) {
+                true => self.exchanges() && self.is_open_session(&row),
+                false => self.shared.configured.contains(&row.server),
+            };
+            if !is_needed {
+                gone += usize::from(self.end(&row).await?);
             }
         }
         Ok(gone)
@@ -305,10 +326,10 @@ impl Connections {
         let ask = |message: String| ToolError::new(ErrorKind::AuthorizationRequired, message);
         if !account.is_asked() {
             let message = format!(
-                "{name} takes calls of people who have signed in: call with the access token of your sign-in"
+                "{name} takes calls of people who have signed in: sign in on the page, or call with the access token of your sign-in"
             );
             return ask(message).with_feedback(format!(
-                "{name} takes calls of people who have signed in with an access token. Tell the user so, or do without it."
+                "{name} takes calls of people who have signed in, and this user has not, or too long ago. Tell the user to sign in again, or do without it."
             ));
         }
         let link = self.link(name);
@@ -340,7 +361,12 @@ impl Connections {
     /// With whose account the server's tools are listed, where it lists nothing to strangers: the first that let this server in.
     pub(super) async fn lister(&self, account: &Arc<Account>) -> Option<Who> {
         if !account.is_asked() {
-            return self.shared.exchanged.somebody(self.now().as_second());
+            if let Some(who) = self.shared.exchanged.somebody(self.now().as_second()) {
+                return Some(who);
+            }
+            let rows = self.shared.store.all_connections().await.ok()?;
+            let open = rows.iter().filter(|row| self.is_open_session(row));
+            return open.max_by_key(|row| row.created_at).map(|row| Who::of(&row.tenant, &row.user));
         }
         let rows = self.shared.store.all_connections().await.ok()?;
         let mut rows =
@@ -353,8 +379,11 @@ impl Connections {
     /// The link for a server whose tools nobody can list yet.
     pub(super) fn nobody(&self, account: &Account) -> String {
         match account.is_asked() {
-            true => format!("nobody has let this server in yet, which it asks for before it lists its tools: open {}", self.link(&account.name)),
-            false => "it lists its tools to people who have signed in, and nobody has come with an access token yet".to_owned(),
+            true => format!(
+                "nobody has let this server in yet, which it asks for before it lists its tools: open {}",
+                self.link(&account.name)
+            ),
+            false => "it lists its tools to people who have signed in, and nobody has yet".to_owned(),
         }
     }
 }
