@@ -6,6 +6,8 @@ use super::body::{cut, rest};
 
 /// A longer suffix is none.
 const MAX_SUFFIX: usize = 64;
+/// So much is read at first; then as much again as has been read.
+const FIRST_PART: usize = 512;
 
 /// The length of a suffix, with its colon, and of the bracket after it; nothing if this is none. An error while more
 /// text decides.
@@ -39,6 +41,12 @@ impl Unsuffixed {
     pub(super) fn new(delimiter: &str) -> Self {
         let suffix = delimiter.find(':').map_or("", |at| rest(delimiter, at)).to_owned();
         Self { suffix, plain: String::new(), read: 0, cuts: Vec::new() }
+    }
+
+    /// How much of `text` to read next. The parts grow with what has been read, so that a long text has few.
+    pub(super) fn part<'t>(&self, text: &'t str) -> &'t str {
+        let end = (2 * self.read).max(FIRST_PART).min(text.len());
+        cut(text, 0..text.ceil_char_boundary(end))
     }
 
     /// Reads on in `text`, which has grown, and gives all of it that is certain.

@@ -161,7 +161,15 @@ impl Candidate {
     /// Reads on; `text` begins where the candidate begins.
     pub(super) fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
         let Some(mut tags) = self.unsuffixed.take() else { return self.read(text, eof, cx) };
-        let step = self.read(tags.feed(text, eof), eof, cx);
+        let step = loop {
+            // What is behind the body's end is not copied: other candidates may begin there, and copy it too.
+            let part = tags.part(text);
+            let whole = part.len() == text.len();
+            let step = self.read(tags.feed(part, eof && whole), eof && whole, cx);
+            if whole || step != Step::More {
+                break step;
+            }
+        };
         let step = match step {
             Step::More => Step::More,
             Step::Done(end) => Step::Done(tags.original(end)),
