@@ -72,6 +72,13 @@ handler = "fixed"
 parameters = { type = "object" }
 implementation = { type = "mock", mock_response = "%s" }
 [[tools]]
+name = "ticks"
+description = "Gives what fences of code are made of."
+type = "function"
+handler = "fixed"
+parameters = { type = "object" }
+implementation = { type = "mock", mock_response = "%s" }
+[[tools]]
 name = "breakout"
 description = "Gives what would speak as the user."
 type = "function"
@@ -651,6 +658,59 @@ def _(server):
     refused(server.request("DELETE", chat), 204)
 
 
+def chat_of(server, content):
+    """The address of a chat whose only turn has ended."""
+    status, text = server.request("POST", "/api/chats", {})
+    expect(status == 201, f"{status} {text}")
+    chat = f"/api/chats/{json.loads(text)['id']}"
+    refused(server.request("POST", f"{chat}/turn", {"content": content}), 202)
+    for _ in range(PATIENCE):
+        if '"status":"running"' not in server.request("GET", chat)[1]:
+            return chat
+        time.sleep(1)
+    raise AssertionError("the turn does not end")
+
+
+@row("A28", "exports of a chat whose results are nothing but backticks")
+def _(server):
+    Model.script = calls_first(call("ticks"))
+    chat = chat_of(server, "Go.")
+    for status, text in at_once(3, lambda _: server.request("GET", f"{chat}/export")):
+        expect(status == 200 and "`" * 1000 in text, f"{status} {text[-300:]}")
+    refused(server.request("DELETE", chat), 204)
+
+
+@row("A29", "a call whose text opens calls again and again")
+def _(server):
+    opened = '<tool_call>{"name": "calculate", "arguments": {"a": "'
+    Model.script = lambda _request: [chunk(role="assistant", content=opened),
+                                     *(chunk(content="<tool_call:x>" * 5_000) for _ in range(16)), chunk(finish="stop")]
+    for answer in at_once(3, lambda _: server.chat(USER)):
+        refused(answer, 200)
+
+
+@row("A30", "megabytes of lines before many calls in an answer")
+def _(server):
+    tools = [{"type": "function", "function": {"name": "mine", "parameters": {"type": "object"}}}]
+    Model.script = lambda _request: [chunk(role="assistant"), *(chunk(content="a\n" * (MIB // 2)) for _ in range(2)), *(
+        chunk(content='<tool_call>{"name": "mine", "arguments": {"i": %d}}</tool_call>\n' % number) for number in range(500)), chunk(finish="stop")]
+    refused(server.chat(USER, tools=tools), 200)
+
+
+@row("A31", "files of the page that are asked for unpacked and not read", memory=100 * MIB, health=2)
+def _(server):
+    head = b"GET /page/x/vendor/mermaid.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    readers = []
+    try:
+        for _ in range(CONNECTIONS * 3 // 4):
+            readers.append(server.socket())
+            readers[-1].sendall(head)
+        time.sleep(3)
+    finally:
+        for one in readers:
+            one.close()
+
+
 def users(settings):
     """The keys of new users, by their names."""
     def toolrack(*arguments):
@@ -674,7 +734,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="toolrack-attacks-") as folder:
         settings = Path(folder) / "toolrack.toml"
         settings.write_text(f'upstream = "{upstream}/v1"\nmodel = "m"\ndata_dir = "{folder}/data"\n'
-                            + CONFIGURATION % (CONNECTIONS, module, *[sys.executable, json.dumps(["-c", HOARD])] * 3, web, "long text " * 5000))
+                            + CONFIGURATION % (CONNECTIONS, module, *[sys.executable, json.dumps(["-c", HOARD])] * 3, web, "long text " * 5000, "`" * 200_000))
         keys = users(settings)
         command = [environment.TOOLRACK, "serve", "--listen", "127.0.0.1:0", "--config", settings]
         with environment.running_process(command, r"(http://127\.0\.0\.1:\d+)/ ") as (address, process):
