@@ -10,6 +10,7 @@ use strum::IntoStaticStr;
 use crate::{
     ask::AskError,
     content::Content,
+    policy::{Effect, ToolPolicy},
     store::{StoreError, StoreErrorKind},
 };
 
@@ -190,6 +191,7 @@ struct Repr {
     approval: Option<String>,
     question: Option<String>,
     authorize_at: Option<String>,
+    was_asking: bool,
 }
 
 impl ToolError {
@@ -206,6 +208,7 @@ impl ToolError {
             approval: None,
             question: None,
             authorize_at: None,
+            was_asking: false,
         }))
     }
 
@@ -239,6 +242,21 @@ impl ToolError {
 
     pub(crate) fn cancelled() -> Self {
         Self::new(ErrorKind::Cancelled, "the call was cancelled")
+    }
+
+    /// The same while the person was asked something.
+    pub(crate) fn cancelled_asking(question: &str, policy: &ToolPolicy) -> Self {
+        let message = format!("the call was stopped while it waited for the user's answer to: {question}");
+        let before = match policy {
+            ToolPolicy { effect: Effect::Read, .. } => "",
+            ToolPolicy { resumable: true, .. } => " It has changed nothing.",
+            _ => " It has done nothing after that question.",
+        };
+        let feedback =
+            format!("{message} —{before} Made again, it asks again; do so only if the user still wants it.");
+        let mut error = Self::new(ErrorKind::Cancelled, message).with_feedback(feedback);
+        error.0.was_asking = true;
+        error
     }
 
     /// Something it needs is not there now.
@@ -320,6 +338,11 @@ impl ToolError {
     /// What to do, for the model.
     pub fn feedback(&self) -> &str {
         self.0.feedback.as_deref().unwrap_or(&self.0.message)
+    }
+
+    /// Whether it was stopped while it waited for the answer to a question, and so is known to have done nothing after that.
+    pub fn was_asking(&self) -> bool {
+        self.0.was_asking
     }
 
     /// Whether the same call may succeed when it is made again.

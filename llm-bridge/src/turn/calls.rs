@@ -149,8 +149,7 @@ impl Run {
             Ok(results) => results,
             Err(end) => {
                 if matches!(end, End::Limit(_)) {
-                    let unfinished = self.under_way.take().unwrap_or_else(|| called.into_uncalled());
-                    self.add(unfinished);
+                    self.under_way.get_or_insert_with(|| called.into_uncalled());
                 }
                 return Some(end);
             }

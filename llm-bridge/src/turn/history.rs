@@ -39,12 +39,20 @@ pub(super) fn messages_of(answer: &Reader, results: Vec<Option<Answered>>) -> Ve
 
 /// The result of a call.
 pub(super) fn result_of(call: &FoundCall, answered: Answered) -> Message {
-    let Answered { text, pictures, is_error } = answered;
-    let text = (!text.is_empty()).then_some(Content::Text(text));
-    let contents = text.into_iter().chain(pictures.into_iter().map(Content::Media));
-    let parts = contents.map(Part::from).collect();
-    let name = Some(call.wire_name.clone());
-    Message::result(ToolResult { call_id: call.id.clone(), name, parts, is_error })
+    let (name, is_error) = (Some(call.wire_name.clone()), answered.is_error);
+    Message::result(ToolResult { call_id: call.id.clone(), name, parts: answered.parts(), is_error })
+}
+
+/// Puts a result in the place of the one that the call of this id has.
+pub(super) fn replace_result(messages: &mut [Message], id: &str, answered: Answered) {
+    let results = messages.iter_mut().flat_map(|message| &mut message.parts);
+    let old = results.filter_map(|part| match &mut part.content {
+        Content::Result(result) if result.call_id == id => Some(result),
+        _ => None,
+    });
+    if let Some(result) = old.last() {
+        (result.is_error, result.parts) = (answered.is_error, answered.parts());
+    }
 }
 
 /// What a call gave back to the model.
@@ -53,6 +61,14 @@ pub(super) struct Answered {
     pub(super) text: String,
     pub(super) pictures: Vec<Media>,
     pub(super) is_error: bool,
+}
+
+impl Answered {
+    fn parts(self) -> Vec<Part> {
+        let text = (!self.text.is_empty()).then_some(Content::Text(self.text));
+        let contents = text.into_iter().chain(self.pictures.into_iter().map(Content::Media));
+        contents.map(Part::from).collect()
+    }
 }
 
 /// Whether the client has to run some of the calls of an answer and does not see all that it will go on from, which is what was added

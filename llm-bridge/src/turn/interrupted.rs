@@ -1,13 +1,14 @@
 //! Turns that are interrupted: by a server that is killed, a model server that fails, or a client that goes away. What they have done is
 //! [kept](super::transcript), so that the same conversation goes on with it.
 
+use registry_core::{ErrorKind, ToolOutcome, flow::HasRead};
 use toolrack_apis::{Content, Message, Role};
 
 use super::{
     ask::is_away,
     call::FoundCall,
     history::{self, Answered},
-    offer::Target,
+    offer::Offer,
     reader::Reader,
     run::{End, Run},
     transcript::{Added, Ending, Rounds, Unfinished},
@@ -18,6 +19,29 @@ use crate::upstream::UpstreamError;
 pub(crate) const INTERRUPTED: &str = "Error: the call was interrupted, so whether it took effect is not known. Find that out before you make it again.";
 /// The same of a tool that only reads.
 const READING_INTERRUPTED: &str = "Error: the call was interrupted. Make it again if its result is needed.";
+/// The result of a call that was interrupted before its tool ran, as while a person was asked to approve it.
+const NOT_MADE: &str = "Error: the call was stopped before it was made.";
+
+impl Offer {
+    /// Whether it has to be known of a call of a tool that it was interrupted, by the tool's name in the registry.
+    fn matters(&self, name: &str) -> bool {
+        self.has_effect(name) || self.is_resumable(name)
+    }
+
+    /// The result of a call that was interrupted while its tool ran.
+    fn interrupted(&self, name: &str) -> &'static str {
+        if self.matters(name) { INTERRUPTED } else { READING_INTERRUPTED }
+    }
+
+    /// The result of a call that was cancelled; `None` for any other, and where it says itself how far it had come.
+    pub(super) fn cancelled(&self, outcome: &ToolOutcome) -> Option<&'static str> {
+        let error = outcome.result.as_ref().err().filter(|error| error.kind() == ErrorKind::Cancelled)?;
+        match outcome.duration.is_zero() {
+            true => Some(NOT_MADE),
+            false => (!error.was_asking()).then(|| self.interrupted(&outcome.tool_name)),
+        }
+    }
+}
 
 impl Run {
     /// Before calls with effects run: takes note of them, and keeps that they are made. Somebody who is killed in the middle cannot say what
@@ -45,21 +69,17 @@ impl Run {
 
     /// The server's calls of an answer as the model is told of them if they are interrupted; `None` where none has an effect or can go on.
     pub(super) fn as_interrupted(&self, reader: &Reader) -> Option<Vec<Message>> {
-        let is_server = |call: &FoundCall| matches!(call.target, Target::Server(_));
-        let matters = |call: &FoundCall| {
-            call.server_tool()
-                .is_some_and(|name| self.offer.has_effect(name) || self.offer.is_resumable(name))
-        };
+        let matters = |call: &FoundCall| call.server_tool().is_some_and(|name| self.offer.matters(name));
         if !reader.calls.iter().any(matters) {
             return None;
         }
         let interrupted = |call: &FoundCall| {
-            let text = if matters(call) { INTERRUPTED } else { READING_INTERRUPTED };
-            Answered { text: text.to_owned(), pictures: Vec::new(), is_error: true }
+            let text = self.offer.interrupted(call.server_tool()?).to_owned();
+            Some(Answered { text, pictures: Vec::new(), is_error: true })
         };
-        let results = reader.calls.iter().map(|call| is_server(call).then(|| interrupted(call))).collect();
-        let mut messages = history::messages_of(reader, results);
-        let clients = reader.calls.iter().filter(|call| !is_server(call)).map(|call| call.id.as_str());
+        let mut messages = history::messages_of(reader, reader.calls.iter().map(interrupted).collect());
+        let clients =
+            reader.calls.iter().filter(|call| call.server_tool().is_none()).map(|call| call.id.as_str());
         let clients: Vec<&str> = clients.collect();
         for message in &mut messages {
             message.parts.retain(
@@ -99,6 +119,20 @@ impl Run {
         }
     }
 
+    /// Adds the calls that the turn has ended before, with what has come of them by now; false where there are none.
+    pub(super) async fn add_under_way(&mut self) -> bool {
+        let Some(mut messages) = self.under_way.take() else { return false };
+        let mut read = HasRead::default();
+        for reported in self.outcomes.take().into_values() {
+            read.note(reported.reads, &reported.name);
+            history::replace_result(&mut messages, &reported.told.id, reported.answered);
+        }
+        self.has_read(&read);
+        self.backend.fit_pictures(&mut messages).await;
+        self.add(messages);
+        true
+    }
+
     /// Counts the rounds that the turn goes on with towards its limits, but for one that it has in any case.
     pub(super) fn count_resumed(&mut self) {
         let resumed = self.added_behind(self.place.resumed.messages);
@@ -126,13 +160,10 @@ impl Run {
         // What makes the model server fail again and again is not gone on with for ever.
         let has_failed = error.is_some_and(|error| !is_away(error));
         let failed = if has_run { 0 } else { resumed.failed } + u32::from(has_failed);
-        match self.under_way.take() {
-            Some(messages) => self.add(messages),
-            None => {
-                let said = self.shown.unsettled().trim_end();
-                if !said.trim_start().is_empty() {
-                    self.request.messages.push(Message::text(Role::Assistant, said));
-                }
+        if !Box::pin(self.add_under_way()).await {
+            let said = self.shown.unsettled().trim_end();
+            if !said.trim_start().is_empty() {
+                self.request.messages.push(Message::text(Role::Assistant, said));
             }
         }
         self.restore_results();

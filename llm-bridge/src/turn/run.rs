@@ -34,6 +34,7 @@ use super::{
     paragraphs::Paragraphs,
     pictures::PictureLimit,
     require::Required,
+    runner::Outcomes,
     traced,
     transcript::{Added, Ending, Place, Shown},
 };
@@ -87,6 +88,7 @@ pub(super) fn start(mut backend: Backend, mut request: Request, caller: Caller) 
         tools: TaskTracker::new(),
         has_run_tools: false,
         under_way: None,
+        outcomes: Outcomes::default(),
         keeping: None,
         read: HasRead::default(),
         said,
@@ -144,6 +146,8 @@ pub(super) struct Run {
     pub(super) has_run_tools: bool,
     /// The calls that run, some of which have effects, as the model is told of them if the turn ends before they do.
     pub(super) under_way: Option<Vec<Message>>,
+    /// What has come of them so far.
+    pub(super) outcomes: Outcomes,
     /// The rounds so far are being kept; whether that has worked.
     pub(super) keeping: Option<JoinHandle<bool>>,
     /// What the model has read so far that is private or untrusted.
@@ -213,6 +217,7 @@ impl Run {
             End::Answered { reason } => TurnEvent::Finished { reason, usage },
             End::Limit(reached) => {
                 tracing::warn!(limit = ?reached, "a turn was stopped");
+                Box::pin(self.add_under_way()).await;
                 self.paragraphs.part();
                 let message = reached.message();
                 // The model knows as well why it has not answered.

@@ -1,6 +1,9 @@
 //! Runs the calls of one answer side by side and keeps their order.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use registry_core::{
     Content, ErrorKind, EventSink, PendingQuestion, ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome,
@@ -30,23 +33,40 @@ use super::{
 
 pub(super) use super::shorten::shorten;
 
-/// A call on its way: running, or answered already.
+/// A call of an answer.
 enum Call {
-    Task(JoinHandle<Reported>),
-    Answered(Answered),
+    Task(JoinHandle<()>),
+    /// It is not run.
+    Answered,
+    Clients,
 }
 
 /// What a call comes to.
-struct Reported {
+#[derive(Debug)]
+pub(super) struct Reported {
     /// For the model.
-    answered: Answered,
+    pub(super) answered: Answered,
     /// For the person.
-    told: Told,
+    pub(super) told: Told,
     /// The tool, and what its result holds.
-    name: String,
-    reads: Reads,
+    pub(super) name: String,
+    pub(super) reads: Reads,
     /// What the tool has used of the model.
     usage: ModelUsage,
+}
+
+/// What the calls of an answer have come to, by their places; also where the one who has waited for them does so no longer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outcomes(Arc<Mutex<BTreeMap<usize, Reported>>>);
+
+impl Outcomes {
+    fn add(&self, place: usize, reported: Reported) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(place, reported);
+    }
+
+    pub(super) fn take(&self) -> BTreeMap<usize, Reported> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// What the person gets of a call.
@@ -78,7 +98,8 @@ pub(super) struct Results {
 
 /// The calls of an answer that run.
 pub(super) struct Running {
-    calls: Vec<Option<Call>>,
+    calls: Vec<Call>,
+    outcomes: Outcomes,
     reached: Option<Reached>,
 }
 
@@ -91,6 +112,7 @@ pub(super) struct About<'a> {
     pub(super) offer: &'a Arc<Offer>,
     pub(super) events: &'a Events,
     pub(super) clock: &'a Arc<ToolClock>,
+    pub(super) outcomes: &'a Outcomes,
     /// How many characters of a result the model is given.
     pub(super) limit: usize,
 }
@@ -103,7 +125,7 @@ pub(super) async fn begin(
     meter: &mut Meter,
     tools: &TaskTracker,
 ) -> (Running, Parts) {
-    let About { offer, events, clock, .. } = about;
+    let About { offer, events, clock, outcomes, .. } = about;
     let (show, parts) = mpsc::unbounded_channel();
     // A status is news, not content: when the reader is slow the newest may be dropped.
     let (sender, waiting) = (events.clone(), Arc::clone(clock));
@@ -127,9 +149,9 @@ pub(super) async fn begin(
 
     let mut reached = None;
     let mut running = Vec::with_capacity(calls.len());
-    for (call, flow) in calls.iter().zip(flows) {
+    for (place, (call, flow)) in calls.iter().zip(flows).enumerate() {
         let Target::Server(name) = &call.target else {
-            running.push(None);
+            running.push(Call::Clients);
             continue;
         };
         let arguments = call.arguments_value();
@@ -139,11 +161,10 @@ pub(super) async fn begin(
         };
         // That there is no such tool is the better answer, and the registry's.
         let fault = call.read_arguments().err().filter(|_| offer.selection.get(name).is_some());
-        running.push(Some(match (verdict, fault) {
+        let refusal = match (verdict, fault) {
             (Verdict::Run, Some(fault)) => {
                 let text = format!("Error: the arguments are not valid JSON: {fault}. Send one JSON object.");
-                refuse(call, name, ErrorKind::InvalidArguments, &text, offer, events).await;
-                Call::Answered(not_run(text))
+                (ErrorKind::InvalidArguments, text)
             }
             (Verdict::Run, None) => {
                 let mut tool_call = ToolCall::new(name, arguments)
@@ -155,53 +176,75 @@ pub(super) async fn begin(
                     tool_call = tool_call.after_interruption();
                 }
                 let context = context.clone().with_flow(Arc::clone(flow));
-                Call::Task(tools.spawn(make(about, context, tool_call)))
+                running.push(Call::Task(tools.spawn(make(about, context, tool_call, place))));
+                continue;
             }
             (Verdict::Warn, _) => {
                 let text = "Error: this call has been made already with the same arguments. Use the result you have, or answer without it.";
-                refuse(call, name, ErrorKind::Refused, text, offer, events).await;
-                Call::Answered(not_run(text))
+                (ErrorKind::Refused, text.to_owned())
             }
             (Verdict::Stop(limit), _) => {
                 reached = Some(limit);
-                let text = "Error: not run, a limit was reached.";
-                refuse(call, name, ErrorKind::Refused, text, offer, events).await;
-                Call::Answered(not_run(text))
+                (ErrorKind::Refused, "Error: not run, a limit was reached.".to_owned())
             }
-        }));
+        };
+        let (kind, text) = refusal;
+        refuse(call, name, kind, &text, offer, events).await;
+        outcomes.add(place, not_run(call, name, text));
+        running.push(Call::Answered);
     }
 
-    (Running { calls: running, reached }, parts)
+    (Running { calls: running, outcomes: outcomes.clone(), reached }, parts)
 }
 
 impl Running {
     /// Waits for all of them.
     pub(super) async fn finish(self) -> Results {
-        let (mut answers, mut told) = (Vec::with_capacity(self.calls.len()), Vec::new());
-        let (mut read, mut usage) = (HasRead::default(), Usage::default());
+        let mut ended = Vec::with_capacity(self.calls.len());
         for call in self.calls {
-            answers.push(match call {
-                None => None,
-                Some(Call::Answered(answered)) => Some(answered),
-                Some(Call::Task(task)) => Some(match task.await {
-                    Ok(reported) => {
-                        read.note(reported.reads, &reported.name);
-                        told.push(reported.told);
-                        usage.input = usage.input.saturating_add(reported.usage.input_tokens);
-                        usage.output = usage.output.saturating_add(reported.usage.output_tokens);
-                        reported.answered
-                    }
-                    // The registry catches a tool's panic; this is the runtime going down.
-                    Err(error) => not_run(format!("Error: the call was not finished: {error}")),
-                }),
+            ended.push(match call {
+                Call::Clients => None,
+                Call::Answered => Some(Ok(())),
+                Call::Task(task) => Some(task.await),
             });
+        }
+        // Not before all have ended: until then whoever stops waiting finds them there.
+        let mut outcomes = self.outcomes.take();
+        let (mut answers, mut told) = (Vec::with_capacity(ended.len()), Vec::new());
+        let (mut read, mut usage) = (HasRead::default(), Usage::default());
+        for (place, ended) in ended.into_iter().enumerate() {
+            let reported = outcomes.remove(&place);
+            answers.push(ended.map(|ended| match reported {
+                Some(reported) => {
+                    read.note(reported.reads, &reported.name);
+                    told.push(reported.told);
+                    usage.input = usage.input.saturating_add(reported.usage.input_tokens);
+                    usage.output = usage.output.saturating_add(reported.usage.output_tokens);
+                    reported.answered
+                }
+                // The registry catches a tool's panic; this is the runtime going down.
+                None => {
+                    let why = ended.err().map(|error| format!(": {error}")).unwrap_or_default();
+                    error(format!("Error: the call was not finished{why}"))
+                }
+            }));
         }
         Results { answers, told, usage, reached: self.reached, read }
     }
 }
 
-fn not_run(text: impl Into<String>) -> Answered {
-    Answered { text: text.into(), pictures: Vec::new(), is_error: true }
+fn error(text: String) -> Answered {
+    Answered { text, pictures: Vec::new(), is_error: true }
+}
+
+fn not_run(call: &FoundCall, name: &str, text: String) -> Reported {
+    Reported {
+        answered: error(text),
+        told: Told { id: call.id.clone(), ..Told::default() },
+        name: name.to_owned(),
+        reads: Reads::NOTHING,
+        usage: ModelUsage::default(),
+    }
 }
 
 /// The calls of an answer that broke off are not run.
@@ -215,14 +258,15 @@ pub(super) async fn give_up(calls: &[FoundCall], offer: &Offer, events: &Events)
 }
 
 /// A call as a task of its own, so that a tool that blocks its thread holds up nothing else, and so that a call whose client has
-/// gone away is cancelled and still leaves its record. It returns the text for the model.
+/// gone away is cancelled and still leaves its record.
 fn make(
     about: About<'_>,
     context: ToolContext,
     call: ToolCall,
-) -> impl Future<Output = Reported> + Send + use<> + 'static {
+    place: usize,
+) -> impl Future<Output = ()> + Send + use<> + 'static {
     let (offer, events, limit) = (Arc::clone(about.offer), about.events.clone(), about.limit);
-    let clock = Arc::clone(about.clock);
+    let (clock, outcomes) = (Arc::clone(about.clock), about.outcomes.clone());
     clock.begin();
     async move {
         let outcome = offer.selection.execute(&context, call).await;
@@ -232,10 +276,11 @@ fn make(
         let (text, pictures) = offer.reported(&outcome);
         let text = offer.shorten_result(text, limit).await;
         let answered = Answered { text, pictures, is_error: !outcome.is_success() };
-        // Nobody listens any more: the record is kept all the same.
-        let _ = events.send(TurnEvent::Tool(finished(&outcome)).into()).await;
+        let event = finished(&outcome);
         let (usage, reads) = (outcome.model_usage, outcome.reads);
-        Reported { answered, told, name: outcome.tool_name, reads, usage }
+        outcomes.add(place, Reported { answered, told, name: outcome.tool_name, reads, usage });
+        // Nobody listens any more: the record is kept all the same.
+        let _ = events.send(TurnEvent::Tool(event).into()).await;
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
     offer::Target,
     parts::Presented,
     run::{End, Run},
-    runner::{self, About, Results, Told},
+    runner::{self, About, Outcomes, Results, Told},
     shorten::shorten,
 };
 
@@ -50,7 +50,9 @@ impl Run {
         let names = calls.iter().filter_map(FoundCall::server_tool).map(str::to_owned).collect();
         self.listed.note(|turn| turn.tools = names);
         let flows = self.flows(calls);
-        let about = About { offer: &self.offer, events: &self.events, clock: &self.clock, limit };
+        self.outcomes = Outcomes::default();
+        let (offer, events, clock, outcomes) = (&self.offer, &self.events, &self.clock, &self.outcomes);
+        let about = About { offer, events, clock, outcomes, limit };
         let (running, mut parts) = runner::begin(calls, &flows, about, &mut self.meter, &self.tools).await;
         let clock = Arc::clone(&self.clock);
         let mut finishing = std::pin::pin!(running.finish());

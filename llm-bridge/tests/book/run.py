@@ -32,7 +32,7 @@ sys.dont_write_bytecode = True
 
 import environment
 
-PAGES = ["README.md", "docs/install.md", "docs/first-tool.md", "docs/clients/curl.md", "docs/rust.md", "docs/axum.md", "docs/apis.md"]
+PAGES = ["README.md", "docs/install.md", "docs/first-tool.md", "docs/writing-tools.md", "docs/clients/curl.md", "docs/rust.md", "docs/axum.md", "docs/apis.md"]
 
 # The longest that one command may take: the first one builds the program.
 PATIENCE = 3600

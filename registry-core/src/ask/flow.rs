@@ -56,6 +56,7 @@ pub(super) async fn ask(context: &ToolContext, question: Question) -> Result<Val
     }
     let waits = !wait.is_some_and(|wait| wait.is_zero());
     let waiting = keeping.filter(|_| waits);
+    let awaited = call.asking.await_answer(&question.message, waiting.map(|keeping| keeping.leaving()));
     wanted.call = waiting.map(|keeping| keeping.key().to_owned());
     let wanted_id = wanted.id.clone();
     if let Some(keeping) = waiting {
@@ -87,11 +88,26 @@ pub(super) async fn ask(context: &ToolContext, question: Question) -> Result<Val
             let _paused = call.pause();
             let lent = guards.lend_permit(call);
             let waited = guards.wait(context, common.clock.as_ref(), &mut kept, wait).await;
-            lent.finish().await;
-            waited?
+            match waited? {
+                Waited::Cancelled => Waited::Cancelled,
+                waited => {
+                    lent.finish().await;
+                    waited
+                }
+            }
         }
         _ => Waited::Closed(kept.state.clone()),
     };
+    if matches!(waited, Waited::Cancelled) {
+        asked.note("withdrawn", None, None);
+        if let Some(keeping) = keeping {
+            Box::pin(keeping.forget()).await;
+        }
+        // The call ends here, and not somewhere in what the tool does then.
+        tokio::task::yield_now().await;
+        return Err(AskError::Cancelled);
+    }
+    awaited.end();
     if let Some(keeping) = keeping {
         match &waited {
             Waited::Closed(ApprovalState::Answered { .. } | ApprovalState::Declined { .. }) => {
@@ -113,6 +129,7 @@ pub(super) async fn ask(context: &ToolContext, question: Question) -> Result<Val
             asked.note("withdrawn", None, None);
             Err(AskError::Cancelled)
         }
+        Waited::Cancelled => Err(AskError::Cancelled),
         Waited::Expired => {
             asked.note("expired", None, None);
             Err(AskError::Expired { seconds: guards.approval_timeout.as_secs() })
@@ -125,10 +142,6 @@ pub(super) async fn ask(context: &ToolContext, question: Question) -> Result<Val
         Waited::Enough => {
             asked.note("expired", None, None);
             Err(AskError::Nobody(too_late(call)))
-        }
-        Waited::Cancelled => {
-            asked.note("withdrawn", None, None);
-            Err(AskError::Cancelled)
         }
     }
 }

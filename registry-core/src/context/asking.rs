@@ -4,7 +4,7 @@ use std::{
     io,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     task::{Context, Poll, Waker},
     time::Duration,
@@ -32,6 +32,10 @@ pub(crate) struct Questions {
     noted: Mutex<Vec<Asked>>,
     /// How the call outlives its process, where it can.
     keeping: OnceLock<Arc<Keeping>>,
+    /// Whether the call is being stopped: what of it is dropped now has not gone on.
+    stops: AtomicBool,
+    /// The question that it waited for then.
+    stopped_at: OnceLock<String>,
 }
 
 impl Questions {
@@ -85,6 +89,25 @@ impl Questions {
         }
     }
 
+    /// The call is stopped.
+    pub(crate) fn stop(&self) {
+        self.stops.store(true, Ordering::Relaxed);
+    }
+
+    /// The question that the call waited for when it was stopped.
+    pub(crate) fn stopped_at(&self) -> Option<&str> {
+        self.stopped_at.get().map(String::as_str)
+    }
+
+    /// The call waits for the answer to a question, which is left to another process where this is set.
+    pub(crate) fn await_answer<'a>(
+        &'a self,
+        question: &'a str,
+        leaving: Option<Arc<AtomicBool>>,
+    ) -> Awaited<'a> {
+        Awaited { questions: self, question, leaving, has_ended: false }
+    }
+
     pub(crate) fn has_answers(&self) -> bool {
         !self.held.lock().is_empty()
     }
@@ -96,6 +119,30 @@ impl Questions {
     /// What was asked in this try, for its record.
     pub(crate) fn take_noted(&self) -> Vec<Asked> {
         std::mem::take(&mut *self.noted.lock())
+    }
+}
+
+/// A question whose answer a call waits for. Where the call is stopped meanwhile, it leaves word of that: the tool has not gone on.
+pub(crate) struct Awaited<'a> {
+    questions: &'a Questions,
+    question: &'a str,
+    leaving: Option<Arc<AtomicBool>>,
+    has_ended: bool,
+}
+
+impl Awaited<'_> {
+    /// The tool goes on.
+    pub(crate) fn end(mut self) {
+        self.has_ended = true;
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        let is_left = self.leaving.as_ref().is_some_and(|leaving| leaving.load(Ordering::Relaxed));
+        if !self.has_ended && !is_left && self.questions.stops.load(Ordering::Relaxed) {
+            self.questions.stopped_at.get_or_init(|| self.question.to_owned());
+        }
     }
 }
 

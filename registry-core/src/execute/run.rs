@@ -127,6 +127,12 @@ impl Fitted<'_> {
             return (Err(error), Duration::ZERO);
         };
         let result = running::guarded(handler, &self.context, arguments, started, &self.tool).await;
+        // By now the tool's own code is dropped.
+        let stopped_at = self.context.running().and_then(|call| call.asking.stopped_at());
+        let result = match stopped_at {
+            Some(question) => Err(ToolError::cancelled_asking(question, self.tool.policy())),
+            None => result,
+        };
         let result = result.and_then(|mut result| {
             content::check(&result)?;
             result.ends_turn = result.success && (result.ends_turn || self.tool.policy().ends_turn);

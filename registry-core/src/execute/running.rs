@@ -34,7 +34,12 @@ pub(super) async fn guarded(
         tokio::select! {
             biased;
             result = watched(tool, acting.as_mut()) => result.unwrap_or_else(|panic| Err(panicked(&panic))),
-            () = context.cancelled() => Err(ToolError::cancelled()),
+            () = context.cancelled() => {
+                if let Some(call) = context.running() {
+                    call.asking.stop();
+                }
+                Err(ToolError::cancelled())
+            }
         }
     });
     within_unpaused(timeout, started, running, context.running().map(|call| &call.pauses))

@@ -21,6 +21,7 @@ use registry_core::{
     testing::{Hosted, TestHost},
 };
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 /// Adds a tool `act`, which does what the closure says.
 fn add<F, Fut>(registry: &Registry, policy: ToolPolicy, act: F)
@@ -155,6 +156,37 @@ async fn b19_a_stopped_call_withdraws_its_question() {
     assert_eq!(kept.state, ApprovalState::Withdrawn);
     let late = registry.answer_question(&asked.id, "ada", json!({"answer": "Joint"})).await;
     assert!(matches!(late, Err(QuestionError::Answer(_))), "{late:?}");
+}
+
+#[tokio::test]
+async fn b19_a_call_that_is_stopped_says_so_where_it_waited_for_an_answer() {
+    let registry = Registry::builder().without_compiled().build().unwrap();
+    add(&registry, ToolPolicy { effect: Effect::Write, ..ToolPolicy::new() }, async |context| {
+        // A tool that goes on without an answer.
+        let account = context.ask("Which account?", ["Savings", "Joint"]).await.unwrap_or_default();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        Ok(ToolResult::new(account))
+    });
+    for answers in [false, true] {
+        let stop = CancellationToken::new();
+        let (context, calling) = (ada(&registry).with_cancellation(stop.clone()), registry.clone());
+        let called = tokio::spawn(async move { call(&calling, &context).await });
+        let asked = questions(&registry).await.remove(0);
+        if answers {
+            registry.answer_question(&asked.id, "ada", json!({"answer": "Joint"})).await.unwrap();
+            // Its answer is kept until it is over, so nothing else shows that it goes on.
+            while registry.queues().all.running == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        stop.cancel();
+        let error = called.await.unwrap().unwrap_err();
+        assert_eq!((error.kind(), error.was_asking()), (ErrorKind::Cancelled, !answers));
+        let told = "stopped while it waited for the user's answer to: Which account? — It has done nothing after that question. Made again, it asks again";
+        assert_eq!(error.feedback().contains(told), !answers, "{}", error.feedback());
+        assert!(registry.pending_questions().await.unwrap().is_empty());
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use registry_core::{Effect, ErrorKind, Selection, Source, Tool, ToolContext, ToolOutcome};
+use registry_core::{Effect, Selection, Source, Tool, ToolContext, ToolOutcome};
 use toolrack_apis::{
     BadRequest, CallInput, ClientTool, Media, Request, ToolChoice, ToolInput,
     names::{self, WireNames},
@@ -19,7 +19,6 @@ pub(super) use definitions::function_of;
 use super::{
     Backend,
     found::Found,
-    interrupted::INTERRUPTED,
     kept::KeptResults,
     pictures::text_and_pictures,
     prepared::{FOR_PROMPTS, Prepared},
@@ -325,9 +324,8 @@ impl Offer {
             }
             Err(error) => error,
         };
-        let was_running = error.kind() == ErrorKind::Cancelled && !outcome.duration.is_zero();
-        if was_running && self.has_effect(&outcome.tool_name) {
-            return (INTERRUPTED.to_owned(), Vec::new());
+        if let Some(text) = self.cancelled(outcome) {
+            return (text.to_owned(), Vec::new());
         }
         let names = error.nearest().iter().chain([&outcome.tool_name]);
         (self.names.in_message(outcome.for_model(), names.map(String::as_str)), Vec::new())

@@ -1,11 +1,14 @@
 //! Turns that are cut off in the middle, and go on when the same conversation comes again: row B15.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use registry_core::{Effect, ToolPolicy, ToolResult};
+use registry_core::{Effect, ToolContext, ToolPolicy, ToolResult};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -111,6 +114,46 @@ async fn b15_a_call_with_an_effect_that_was_interrupted_is_told_of() {
     assert_eq!(roles(&asked), RESUMED);
     let result = asked.messages()[2]["content"].as_str().unwrap();
     assert!(result.contains("whether it took effect is not known"), "{result}");
+}
+
+#[tokio::test]
+async fn b15_b19_what_came_of_the_calls_of_a_turn_that_is_stopped_is_known_of_each() {
+    let asks = async |context: ToolContext| {
+        Ok(ToolResult::new(context.ask("Which account?", ["Savings", "Joint"]).await?))
+    };
+    let (setup, sent) = sender(with_effect(Effect::Write));
+    let setup = setup.plain_tool("pay", with_effect(Effect::Write), asks).plain_tool(
+        "hang",
+        with_effect(Effect::Write),
+        |_| std::future::pending(),
+    );
+    let calls = Answer::new().call("p", "pay", &json!({})).call("s", "send", &json!({})).call(
+        "h",
+        "hang",
+        &json!({}),
+    );
+    let rack = setup.start([calls.into(), Reply::text("It is sent.")]).await;
+    let waits = json!({"toolrack": {"question_wait_seconds": 60}});
+    let mut reading = rack.open_with(waits.clone()).await;
+    reading.read_to("sent 1").await;
+    until(|| sent.load(Ordering::SeqCst) == 1 && rack.ran().len() == 3).await;
+    within(async {
+        while rack.registry.pending_questions().await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    drop(reading);
+    rack.ask_with(true, waits).await.expect("It is sent.");
+    let asked = rack.upstream.asked().pop().unwrap();
+    assert_eq!(roles(&asked), ["user", "assistant", "tool", "tool", "tool"]);
+    let results: Vec<&str> =
+        asked.messages()[2..].iter().map(|result| result["content"].as_str().unwrap()).collect();
+    let stopped = "stopped while it waited for the user's answer to: Which account?";
+    assert!(results[0].contains(stopped), "{results:?}");
+    assert_eq!(results[1], "sent 1");
+    assert!(results[2].contains("whether it took effect is not known"), "{results:?}");
+    assert!(rack.registry.pending_questions().await.unwrap().is_empty());
 }
 
 #[tokio::test]
