@@ -1,52 +1,88 @@
-//! `toolrack user erase`: all that is kept of a person.
+//! All that is kept of a person is erased: for `toolrack user erase`, and for admins of a server.
+
+use std::sync::Arc;
+
+use registry_core::BoxFuture;
+use toolrack_remote::mcp::oauth::Connections;
+use toolrack_stores::SqlStore;
 
 use super::{
-    Settings, audit, connections,
+    Settings, audit,
     documents::{erase_of_chats, erase_uploads},
     out::{count, tell},
-    store::Stores,
 };
+use crate::server::{ErasePerson, Erased};
 
-/// Erases a user, and says what that was. False if there was nothing.
-///
-/// # Errors
-/// When a store fails. What was erased by then stays erased, and another call goes on.
-pub(super) async fn user(
-    settings: &Settings,
-    stores: &Stores,
-    tenant: &str,
-    user: &str,
-) -> Result<bool, String> {
-    // While what opens them is still known.
-    let disconnected = connections::of(settings, stores)?.disconnect_all(tenant, user).await?;
-    // First, so that running servers take no more calls of the user.
-    let erased = stores.sql.erase_user(tenant, user).await?;
-    let uploaded =
-        erase_uploads(settings, tenant, user).await? + erase_of_chats(settings, tenant, user).await?;
-    let records = audit::erase(settings, &stores.sql, tenant, user).await?;
-    if erased.is_nothing() && uploaded == 0 && records == 0 && disconnected == 0 {
-        return Ok(false);
+/// Erases in the stores of these settings.
+pub(super) struct Eraser {
+    pub(super) settings: Settings,
+    pub(super) sql: Arc<SqlStore>,
+    pub(super) connections: Connections,
+}
+
+impl Eraser {
+    async fn erased(&self, tenant: &str, user: &str) -> Result<Erased, String> {
+        let Self { settings, sql, connections } = self;
+        // While what opens them is still known.
+        let disconnected = connections.disconnect_all(tenant, user).await?;
+        // First, so that running servers take no more calls of the user.
+        let erased = sql.erase_user(tenant, user).await?;
+        let documents =
+            erase_uploads(settings, tenant, user).await? + erase_of_chats(settings, tenant, user).await?;
+        let records = audit::erase(settings, sql, tenant, user).await?;
+        Ok(Erased {
+            was_known: erased.was_known,
+            keys: erased.keys,
+            sessions: erased.sessions,
+            chats: erased.chats,
+            connections: disconnected + erased.connections,
+            responses: erased.responses,
+            transcripts: erased.transcripts,
+            files: erased.files,
+            documents,
+            values: erased.values,
+            jobs: erased.jobs,
+            approvals: erased.approvals,
+            records,
+        })
     }
-    if !erased.was_known {
-        tell(format_args!("{user} is no stored user"));
+
+    /// Erases a user, and tells what that was. False if there was nothing.
+    ///
+    /// # Errors
+    /// As [`ErasePerson::erase`].
+    pub(super) async fn told(&self, tenant: &str, user: &str) -> Result<bool, String> {
+        let erased = self.erased(tenant, user).await?;
+        if erased.is_nothing() {
+            return Ok(false);
+        }
+        if !erased.was_known {
+            tell(format_args!("{user} is no stored user"));
+        }
+        let parts = [
+            count(erased.keys, "key"),
+            count(erased.sessions, "session"),
+            count(erased.chats, "chat"),
+            count(erased.connections, "connection"),
+            count(erased.responses, "response"),
+            count(erased.transcripts, "transcript"),
+            count(erased.files, "file"),
+            count(erased.documents, "document"),
+            format!("{} that tools kept", count(erased.values, "value")),
+            count(erased.jobs, "scheduled call"),
+            count(erased.approvals, "approval"),
+        ];
+        tell(format_args!("erased of {user}: {}", parts.join(", ")));
+        tell(format_args!(
+            "in the audit, {} of {user} kept only that and how the call was made; `toolrack audit verify` takes them as whole",
+            count(erased.records, "record")
+        ));
+        Ok(true)
     }
-    let parts = [
-        count(erased.keys, "key"),
-        count(erased.sessions, "session"),
-        count(erased.chats, "chat"),
-        count(disconnected + erased.connections, "connection"),
-        count(erased.responses, "response"),
-        count(erased.transcripts, "transcript"),
-        count(erased.files, "file"),
-        count(uploaded, "document"),
-        format!("{} that tools kept", count(erased.values, "value")),
-        count(erased.jobs, "scheduled call"),
-        count(erased.approvals, "approval"),
-    ];
-    tell(format_args!("erased of {user}: {}", parts.join(", ")));
-    tell(format_args!(
-        "in the audit, {} of {user} kept only that and how the call was made; `toolrack audit verify` takes them as whole",
-        count(records, "record")
-    ));
-    Ok(true)
+}
+
+impl ErasePerson for Eraser {
+    fn erase<'a>(&'a self, tenant: &'a str, user: &'a str) -> BoxFuture<'a, Result<Erased, String>> {
+        Box::pin(self.erased(tenant, user))
+    }
 }

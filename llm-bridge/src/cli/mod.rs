@@ -322,7 +322,11 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
                 if let users::UserCommand::Remove { id } = &command {
                     connections::of(settings, stores)?.disconnect_all(&tenant, id).await?;
                 }
-                let erase = async |user: &str| erase::user(settings, stores, &tenant, user).await;
+                let erase = async |user: &str| {
+                    let (settings, sql) = (settings.clone(), stores.sql.clone());
+                    let connections = connections::of(&settings, stores)?;
+                    erase::Eraser { settings, sql, connections }.told(&tenant, user).await
+                };
                 let removed = match &command {
                     users::UserCommand::Remove { id } => Some(id.clone()),
                     _ => None,

@@ -14,13 +14,22 @@ use toolrack_remote::{
 use super::{
     Settings,
     audit::{HeadSigner, Verifier},
+    backup::ServedBackup,
     doctor::ServedDoctor,
+    erase::Eraser,
     names::Known,
     out::count,
     store::Stores,
     webhooks,
 };
-use crate::{listing, metrics::Metrics, server, traces::Traces, turn::Backend, upstream::Upstream};
+use crate::{
+    listing,
+    metrics::Metrics,
+    server,
+    traces::Traces,
+    turn::{Backend, TurnsElsewhere},
+    upstream::Upstream,
+};
 
 /// How long to wait for the last records of stopped calls.
 const LAST_RECORDS: Duration = Duration::from_secs(5);
@@ -66,6 +75,16 @@ pub(super) async fn run(
             "No model server found on the usual ports: the built-in demo model answers. See --upstream"
         );
     }
+    server_settings.eraser = Some(Arc::new(Eraser {
+        settings: settings.clone(),
+        sql: stores.sql,
+        connections: connections.clone(),
+    }));
+    // Servers with one file of SQLite would be on one machine, where one is enough.
+    if settings.store.postgres().is_some() {
+        server_settings.elsewhere = Some(TurnsElsewhere::new(stores.state, &settings.store.server));
+    }
+    server_settings.backup = Some(Arc::new(ServedBackup::new(settings.clone())));
     let (own, tables) = (settings.clone(), host_tables);
     server_settings.doctor = Some(Arc::new(ServedDoctor::new(own, tables)));
     server_settings.configured = configured(settings, &upstream);

@@ -128,6 +128,15 @@ impl Identity {
         self.used.is_none()
     }
 
+    /// The level of a user of the tenant who is the configured one.
+    pub(super) async fn configured_level(&self, user: &str) -> Result<Option<Permission>, StoreError> {
+        if self.registry.tenant() != DEFAULT_TENANT {
+            return Ok(None);
+        }
+        let configured = self.identities.configured_caller().await?;
+        Ok(Some(configured.level).filter(|_| configured.user == user))
+    }
+
     /// The hash of the browser's session; `None` for requests with a key or a token.
     pub(super) fn session(&self) -> Option<&str> {
         match &self.used.as_ref()?.by {

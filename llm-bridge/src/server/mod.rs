@@ -8,10 +8,12 @@ mod api_error;
 mod approval_rules;
 mod approvals;
 mod audit;
+mod backup;
 mod body;
 mod chat;
 mod chats;
 mod configured;
+mod connected_accounts;
 mod connections;
 mod conversations;
 mod counts;
@@ -19,6 +21,7 @@ mod dev;
 mod doctor;
 #[cfg_attr(not(feature = "documents"), path = "documents/none.rs")]
 mod documents;
+mod erasure;
 mod execute;
 mod files;
 mod fronts;
@@ -78,12 +81,14 @@ use tower_http::catch_panic::CatchPanicLayer;
 pub use access::Access;
 use api_error::ApiError;
 pub use audit::{AuditChain, AuditFault, AuditReading, AuditVerdict, VerifyAudit};
+pub use backup::{BackupFault, BackupFile, MakeBackup};
 pub use configured::{Configured, SettingOrigin};
 use connections::Connections;
 pub use doctor::{Examination, ExamineModel};
 #[cfg(all(feature = "cli", feature = "documents"))]
 pub(crate) use documents::uploads_of;
 pub use documents::{Documents, Upload, UploadLimits};
+pub use erasure::{ErasePerson, Erased};
 use identity::Identities;
 use openapi::Document;
 pub use origins::AllowedOrigin;
@@ -94,7 +99,13 @@ use toolrack_remote::module::Modules;
 use unrouted::RouteList;
 
 pub use crate::takeover::Takeover;
-use crate::{mcp::McpSettings, metrics::Metrics, sign_in::SignIn, traces::Traces, turn::Backend};
+use crate::{
+    mcp::McpSettings,
+    metrics::Metrics,
+    sign_in::SignIn,
+    traces::Traces,
+    turn::{Backend, TurnsElsewhere},
+};
 
 /// The largest request that is read, in bytes: a conversation with pictures in it.
 const MAX_BODY: usize = 32 * 1024 * 1024;
@@ -180,6 +191,14 @@ pub struct ServerSettings {
     /// Asks models what they can do, for admins; `None` where that is not possible.
     #[debug(skip)]
     pub doctor: Option<Arc<dyn ExamineModel>>,
+    /// Erases what is kept of a person, for admins; `None` where that is not possible.
+    #[debug(skip)]
+    pub eraser: Option<Arc<dyn ErasePerson>>,
+    /// Makes backups, for the operator; `None` where that is not possible.
+    #[debug(skip)]
+    pub backup: Option<Arc<dyn MakeBackup>>,
+    /// Where the turns of other servers with the same store are; `None` for a server that is alone.
+    pub elsewhere: Option<TurnsElsewhere>,
     /// The settings that the server was configured with, for admins to read.
     pub configured: Arc<[Configured]>,
     /// What this server takes over from the one before, and hands on, under `toolrack dev`.
@@ -217,6 +236,9 @@ impl ServerSettings {
             write_timeout: WRITE_TIMEOUT,
             max_connections: MAX_CONNECTIONS,
             doctor: None,
+            eraser: None,
+            backup: None,
+            elsewhere: None,
             configured: Arc::default(),
             takeover: None,
         }
@@ -248,6 +270,11 @@ struct App {
     module_name: Arc<str>,
     #[debug(skip)]
     doctor: Option<doctor::Doctor>,
+    #[debug(skip)]
+    eraser: Option<Arc<dyn ErasePerson>>,
+    backup: Option<backup::Backups>,
+    connections: Option<toolrack_remote::mcp::oauth::Connections>,
+    elsewhere: Option<TurnsElsewhere>,
     configured: Arc<[Configured]>,
     /// Cancelled when the grace period is over.
     closing: CancellationToken,
@@ -287,6 +314,10 @@ fn routes(
         let run = schedule::run(schedule, owners, Arc::clone(&settings), stopping.clone(), closing.clone());
         backend.spawn(run);
     }
+    if let Some(elsewhere) = settings.elsewhere.clone() {
+        // Nothing waits for it: a server that hands over tells to its end what still runs.
+        tokio::spawn(elsewhere.follow(backend.live_turns().clone(), closing.clone()));
+    }
     let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
     let documents = documents::DocumentAccess::new(&backend, &settings, &stopping);
     let id = backend.upstream().id();
@@ -307,6 +338,10 @@ fn routes(
         sign_in: settings.sign_in.clone(),
         module_name: settings.module_name.as_str().into(),
         doctor: settings.doctor.clone().map(doctor::Doctor::new),
+        eraser: settings.eraser.clone(),
+        backup: settings.backup.clone().map(backup::Backups::new),
+        connections: settings.connections.clone(),
+        elsewhere: settings.elsewhere.clone(),
         configured: Arc::clone(&settings.configured),
         closing,
         dev: settings.takeover.is_some(),
@@ -317,10 +352,7 @@ fn routes(
         .merge(responses::routes())
         .merge(counts::routes())
         .add("/execute", execute::execute, execute::execute_operation())
-        .add("/api/tools", tools::list, tools::list_operation())
-        .add("/api/tools", tools::register, tools::register_operation())
-        .add("/api/tools/{name}", tools::switch, tools::switch_operation())
-        .add("/api/tools/{name}", tools::remove, tools::remove_operation())
+        .merge(tools::routes())
         .add("/api/modules", modules::list, modules::list_operation())
         .add("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
         .behind(|router| router.route_layer(middleware::from_fn_with_state(app.clone(), modules::found)));
@@ -349,6 +381,8 @@ fn routes(
         .add("/api/personas/{name}", personas::remove, personas::remove_operation())
         .add("/api/users/{id}/personas", personas::assign, personas::assign_operation())
         .merge(users::routes())
+        .add("/api/users/{id}/erase", erasure::erase, erasure::operation())
+        .add("/api/backup", backup::make, backup::operation())
         .add("/api/audit", audit::list, audit::list_operation())
         .add("/api/audit/export", audit::export, audit::export_operation())
         .add("/api/audit/verify", audit::verify, audit::verify_operation())
@@ -366,6 +400,7 @@ fn routes(
         .merge(dev::routes(settings.takeover.as_ref(), stopping))
         .merge(sign_in::session_routes(&identities))
         .merge(accounts::own_routes(settings.connections.as_ref()))
+        .merge(connected_accounts::routes())
         .behind_key(Arc::clone(&identities));
     // The page and the server's health need no key: a browser cannot send one with its first request.
     let (router, operations) = page::routes()

@@ -10,6 +10,7 @@ use registry_core::{ChangeError, Query as Search, RegistryError, ToolLimits, Too
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tower_http::compression::CompressionLayer;
 
 use super::{
     admin::{self, Admin, NOT_ADMIN},
@@ -18,6 +19,7 @@ use super::{
     identity::Identity,
     name::Name,
     openapi::Operation,
+    routes::Routes,
 };
 use crate::{
     listing,
@@ -25,16 +27,26 @@ use crate::{
     registering::{ToolChange, read_spec},
 };
 
+pub(super) fn routes() -> Routes {
+    let listed = Routes::new().add("/api/tools", list, list_operation());
+    // A page asks for it when it is opened, and schemas are many words of few kinds.
+    let listed = listed.behind(|router| router.layer(CompressionLayer::new()));
+    listed
+        .add("/api/tools", register, register_operation())
+        .add("/api/tools/{name}", switch, switch_operation())
+        .add("/api/tools/{name}", remove, remove_operation())
+}
+
 /// Query parameters in their order.
 type Parameters = Query<Vec<(String, String)>>;
 
 /// Tools as they are listed.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct ToolList {
+struct ToolList {
     tools: Vec<listing::Row>,
 }
 
-pub(super) fn list_operation() -> Operation {
+fn list_operation() -> Operation {
     Operation::new(
         Method::GET,
         "Tools",
@@ -47,7 +59,7 @@ pub(super) fn list_operation() -> Operation {
     .refuses(400, "A query parameter is unknown, or `search` is repeated (`invalid_request_error`).")
 }
 
-pub(super) async fn list(
+async fn list(
     Extension(identity): Extension<Identity>,
     parameters: Result<Parameters, QueryRejection>,
 ) -> Result<Json<ToolList>, ApiError> {
@@ -80,7 +92,7 @@ fn search(Query(parameters): Parameters) -> Result<Search, String> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ToolSwitch", extend("minProperties" = 1))]
-pub(super) struct Switch {
+struct Switch {
     /// Whether the tool can be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
@@ -95,7 +107,7 @@ impl Body for Switch {
     const EXAMPLE: &str = "`{\"enabled\": true}`, `{\"enabled\": false}` or `{\"limits\": {\"daily_limit\": 100, \"cooldown_seconds\": 2}}`";
 }
 
-pub(super) fn switch_operation() -> Operation {
+fn switch_operation() -> Operation {
     Operation::new(Method::POST, "Tools", "switch_tool", "Enable or disable a tool, or set its limits")
         .details("It takes effect at once, also in running turns.")
         .path("name", "The tool's name.")
@@ -106,7 +118,7 @@ pub(super) fn switch_operation() -> Operation {
         .refuses(409, "This tool cannot be enabled or disabled (`tool_not_changed`).")
 }
 
-pub(super) async fn switch(
+async fn switch(
     Admin(identity): Admin,
     Name(name): Name,
     JsonBody(Switch { enabled, limits }): JsonBody<Switch>,
@@ -125,7 +137,7 @@ pub(super) async fn switch(
     }
 }
 
-pub(super) fn register_operation() -> Operation {
+fn register_operation() -> Operation {
     Operation::new(Method::POST, "Tools", "register_tool", "Register a tool, or another version of it")
         .details("Without code in a program that shares the store the tool is listed and cannot be called.")
         .reads::<ToolSpec>()
@@ -134,15 +146,12 @@ pub(super) fn register_operation() -> Operation {
         .refuses(409, "The version exists with another spec, or the tool was not registered at run time (`tool_not_changed`).")
 }
 
-pub(super) async fn register(
-    Admin(identity): Admin,
-    JsonBody(body): JsonBody<Value>,
-) -> Result<Response, ApiError> {
+async fn register(Admin(identity): Admin, JsonBody(body): JsonBody<Value>) -> Result<Response, ApiError> {
     let spec = read_spec(body.to_string().as_bytes()).map_err(|fault| ApiError::invalid("body", fault))?;
     change(&identity, ToolChange::Register(Box::new(spec))).await
 }
 
-pub(super) fn remove_operation() -> Operation {
+fn remove_operation() -> Operation {
     Operation::new(Method::DELETE, "Tools", "remove_tool", "Remove a tool that was registered at run time")
         .details("Without a tool of that name there is nothing to do.")
         .path("name", "The tool's name.")
@@ -151,10 +160,7 @@ pub(super) fn remove_operation() -> Operation {
         .refuses(409, "The tool is compiled in, or comes from a file or another server (`tool_not_changed`).")
 }
 
-pub(super) async fn remove(
-    Extension(identity): Extension<Identity>,
-    Name(name): Name,
-) -> Result<Response, ApiError> {
+async fn remove(Extension(identity): Extension<Identity>, Name(name): Name) -> Result<Response, ApiError> {
     change(&identity, ToolChange::Remove { name }).await
 }
 

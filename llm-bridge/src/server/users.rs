@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{identifier::check_identifier, personas::change_user};
 
-const ABOVE: &str =
+pub(super) const ABOVE: &str =
     "The user is not an admin, or has a lower level than the one that is meant (`permission_denied`).";
 
 pub(super) fn routes() -> Routes {
@@ -202,7 +202,10 @@ async fn promote(
 
 fn remove_operation() -> Operation {
     Operation::new(Method::DELETE, "Users", "remove_user", "Remove a user")
-        .details("The user's keys are revoked, and the user's chats, conversations and files deleted; what waits for the user's answer is withdrawn.")
+        .details(
+            "The user's keys are revoked, the user's chats, conversations and files deleted, accounts on MCP servers revoked there too; what \
+             waits for the user's answer is withdrawn.",
+        )
         .path("id", "The user's id.")
         .answers_nothing(204, "The user is gone.")
         .refuses(403, ABOVE)
@@ -335,7 +338,7 @@ async fn revoke_key(Admin(identity): Admin, Name(id): Name) -> Result<StatusCode
     let keys = store.keys(tenant).await?;
     let key = keys.iter().find(|key| key.id == id && key.revoked_at.is_none()).ok_or_else(missing)?;
     if let Some(user) = store.user(tenant, &key.user).await? {
-        may_change(&identity, &user)?;
+        may_change(&identity, &user.id, user.level)?;
     }
     let revoke = store.revoke_key(tenant, &id, SystemClock.now());
     match admin::change(&identity, "toolrack key revoke", json!({"key": id}), revoke).await? {
@@ -344,7 +347,7 @@ async fn revoke_key(Admin(identity): Admin, Name(id): Name) -> Result<StatusCode
     }
 }
 
-fn unknown(id: &str) -> ApiError {
+pub(super) fn unknown(id: &str) -> ApiError {
     ApiError::not_found("user_not_found", format!("there is no user `{id}`"))
 }
 
@@ -352,15 +355,16 @@ fn unknown(id: &str) -> ApiError {
 async fn known(identity: &Identity, id: &str) -> Result<User, ApiError> {
     let user = identity.stored.store().user(identity.registry.tenant(), id).await?;
     let user = user.ok_or_else(|| unknown(id))?;
-    may_change(identity, &user)?;
+    may_change(identity, &user.id, user.level)?;
     Ok(user)
 }
 
-fn may_change(identity: &Identity, user: &User) -> Result<(), ApiError> {
-    if user.level <= identity.caller.level {
+/// Refuses changes of a user whose level is above the caller's.
+pub(super) fn may_change(identity: &Identity, user: &str, level: Permission) -> Result<(), ApiError> {
+    if level <= identity.caller.level {
         return Ok(());
     }
-    Err(ApiError::denied(format!("{} has the level {}, which is above yours", user.id, user.level)))
+    Err(ApiError::denied(format!("{user} has the level {level}, which is above yours")))
 }
 
 fn may_give(identity: &Identity, level: Permission) -> Result<(), ApiError> {

@@ -1,7 +1,7 @@
 //! The turns that run here, for admins to see and to stop.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -71,6 +71,11 @@ impl LiveTurns {
         Listed { id, turns: self.clone(), stop }
     }
 
+    /// The tenants of all that run.
+    pub(crate) fn tenants(&self) -> BTreeSet<String> {
+        self.lock().values().map(|turn| turn.tenant.clone()).collect()
+    }
+
     /// Those of a tenant, the oldest first.
     pub(crate) fn of_tenant(&self, tenant: &str) -> Vec<LiveTurn> {
         let mut turns: Vec<_> = self.lock().values().filter(|turn| turn.tenant == tenant).cloned().collect();
@@ -83,6 +88,13 @@ impl LiveTurns {
         let turns = self.lock();
         let turn = turns.get(&id).filter(|turn| turn.tenant == tenant);
         turn.inspect(|turn| turn.stop.cancel()).is_some()
+    }
+
+    /// Stops all of a user.
+    pub(crate) fn stop_of(&self, tenant: &str, user: &str) {
+        let turns = self.lock();
+        let of_user = turns.values().filter(|turn| turn.tenant == tenant && turn.user == user);
+        of_user.for_each(|turn| turn.stop.cancel());
     }
 }
 

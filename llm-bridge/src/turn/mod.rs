@@ -9,6 +9,7 @@ mod clock;
 mod constrain;
 mod context;
 mod count;
+mod elsewhere;
 mod flow;
 mod form;
 mod found;
@@ -55,6 +56,8 @@ use toolrack_apis::{BadRequest, Request};
 use toolrack_dialects::ParseOptions;
 
 pub(crate) use beginning::PLAIN;
+pub(crate) use elsewhere::ToldTurn;
+pub use elsewhere::TurnsElsewhere;
 pub use handle::{Turn, TurnAnswer};
 pub(crate) use interrupted::INTERRUPTED;
 pub use kept::ResultFile;

@@ -14,7 +14,13 @@ use toolrack_stores::{
 
 use crate::t_access::Rack;
 
-async fn send(rack: &Rack, method: Method, path: &str, key: &str, body: Value) -> (StatusCode, Value) {
+pub(crate) async fn send(
+    rack: &Rack,
+    method: Method,
+    path: &str,
+    key: &str,
+    body: Value,
+) -> (StatusCode, Value) {
     let request = rack.client.request(method, format!("{}{path}", rack.base)).bearer_auth(key);
     let request = if body.is_null() { request } else { request.json(&body) };
     let answer = request.send().await.unwrap();
@@ -46,6 +52,10 @@ async fn u29_only_admins_come_to_what_the_console_shows() {
         (Method::GET, "/api/settings", Value::Null),
         (Method::GET, "/api/jobs", Value::Null),
         (Method::DELETE, "/api/jobs/1", Value::Null),
+        (Method::POST, "/api/users/ada/erase", Value::Null),
+        (Method::GET, "/api/connected-accounts", Value::Null),
+        (Method::DELETE, "/api/connected-accounts/notes?user=ada", Value::Null),
+        (Method::POST, "/api/backup", Value::Null),
     ] {
         let (status, answer) = send(&rack, method.clone(), path, &ada, body).await;
         assert_eq!(status, StatusCode::FORBIDDEN, "{method} {path}: {answer}");

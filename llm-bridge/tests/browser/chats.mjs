@@ -227,6 +227,7 @@ export async function chats(browser) {
     await page.waitForSelector('.answer');
     await page.click('#settings-open');
     await page.fill('#setting-system', 'Be brief.');
+    await page.fill('#settings input[max="2"]', '0.4');
     await page.locator('.tool-choice button:text-is("None")').click();
     await page.waitForTimeout(500);
     await page.keyboard.press('Escape');
@@ -234,6 +235,7 @@ export async function chats(browser) {
     await page.waitForSelector('.answer');
     await page.click('#settings-open');
     equal(await page.inputValue('#setting-system'), 'Be brief.', 'system prompt');
+    equal(await page.inputValue('#settings input[max="2"]'), '0.4', 'temperature');
     equal(await page.locator('.choices input:checked').count(), 0, 'tools');
     await page.keyboard.press('Escape');
   });

@@ -130,6 +130,83 @@ export async function consoleOfAdmins(browser) {
     await page.locator('table[aria-label="Users"]').waitFor({ state: 'detached' });
   });
 
+  await check('u29 what is kept of a person is erased after a second question', async () => {
+    await page.fill('#add-user input', 'max');
+    await page.press('#add-user input', 'Enter');
+    await page.locator('table[aria-label="Users"] tr', { hasText: 'max' }).waitFor();
+    equal(await page.locator('#erase-person button').isDisabled(), true, 'nobody is named');
+    await page.fill('#erase-person input', 'max');
+    await page.click('#erase-person button');
+    await shot(page, 'console-erase');
+    await page.click('#erase-person .sure-yes');
+    await page.waitForSelector('#erased:has-text("0 keys, 0 sessions, 0 chats")');
+    await page.locator('table[aria-label="Users"]').waitFor({ state: 'detached' });
+    const { records } = await page.evaluate(() => fetch('api/audit?tool=toolrack%20user%20erase').then((reply) => reply.json()));
+    equal(records.map(({ record }) => [record.phase, record.arguments.user]), [['outcome', 'max'], ['intent', 'max']], 'records');
+  });
+
+  await check('u29 a tool is registered by its spec, listed, and removed', async () => {
+    await go(page, 'tools');
+    await page.click('#register summary');
+    await page.fill('#register textarea', '{"tool_name": "sail_times"');
+    await page.click('#register button[type="submit"]');
+    await page.waitForSelector('#register .fault:has-text("is not JSON")');
+    await page.fill('#register textarea', JSON.stringify({ tool_name: 'sail_times', version: '1.0.0', description: 'When the ferry sails.', input_schema: { type: 'object' }, output_schema: {} }));
+    await shot(page, 'console-register');
+    await page.click('#register button[type="submit"]');
+    await row(page, 'sail_times').waitFor();
+    equal(await page.locator('#register textarea').inputValue(), '', 'the spec is taken');
+    await row(page, 'sail_times').locator('button.link').click();
+    await page.click('#tool button[title="Remove sail_times"]');
+    await page.click('#tool .sure-yes');
+    await page.waitForSelector('#tool', { state: 'detached' });
+    await row(page, 'sail_times').waitFor({ state: 'detached' });
+    // The others cannot be removed.
+    await page.fill('#tool-filter', 'erase_note');
+    await page.click('button.link:has-text("erase_note")');
+    await page.waitForSelector('#tool[open]');
+    equal(await page.locator('#tool button[title^="Remove"]').count(), 0, 'ways to remove a tool of the configuration');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('#tool', { state: 'detached' });
+  });
+
+  await check('u29 a backup of the running server is saved', async () => {
+    await go(page, 'overview');
+    const [saved] = await Promise.all([page.waitForEvent('download'), page.click('#backup')]);
+    equal(/^toolrack-[-0-9]+\.tar\.gz$/.test(saved.suggestedFilename()), true, saved.suggestedFilename());
+    equal([...readFileSync(await saved.path()).subarray(0, 2)], [0x1f, 0x8b], 'the beginning of a gzip file');
+    await page.waitForSelector('#backup-state:has-text("Saved as toolrack-")');
+    const { records } = await page.evaluate(() => fetch('api/audit?tool=toolrack%20backup&only=success').then((reply) => reply.json()));
+    equal(records.length, 1, 'records');
+  });
+
+  await check('u29 accounts on MCP servers are listed and revoked', async () => {
+    let accounts = [{ server: 'notes', user: 'ada', since: '2026-03-01T12:00:00Z', issuer: 'https://id.example' }, { server: 'notes', user: null, since: '2026-03-01T12:00:00Z', issuer: null }];
+    const asked = [];
+    await page.route('**/api/connected-accounts**', (route) => {
+      if (route.request().method() !== 'DELETE') return route.fulfill({ json: { accounts } });
+      asked.push(new URL(route.request().url()).pathname + new URL(route.request().url()).search);
+      accounts = accounts.slice(1);
+      return route.fulfill({ status: 204 });
+    });
+    await go(page, 'servers');
+    const table = page.locator('table[aria-label="Accounts on MCP servers"] tbody tr');
+    await table.nth(1).waitFor();
+    await shot(page, 'console-accounts');
+    await page.click('button[title="Revoke the account of ada on notes"]');
+    await page.click('.sure-yes');
+    await page.waitForFunction(() => document.querySelectorAll('table[aria-label="Accounts on MCP servers"] tbody tr').length === 1);
+    await page.click('button[title="Revoke the account of all users on notes"]');
+    await page.click('.sure-yes');
+    await page.waitForSelector('#section :text("Nobody has let this server into an account.")');
+    equal(asked, ['/api/connected-accounts/notes?user=ada', '/api/connected-accounts/notes'], 'requests');
+    await page.unroute('**/api/connected-accounts**');
+    // The server itself has none.
+    await go(page, 'overview');
+    await go(page, 'servers');
+    await page.waitForSelector('#section :text("Nobody has let this server into an account.")');
+  });
+
   await check('u5 u29 what was changed is in the audit, which is searched, exported and verified', async () => {
     await go(page, 'audit');
     await page.fill('#audit-filter [name="tool"]', 'toolrack user remove');
@@ -181,6 +258,23 @@ export async function consoleOfAdmins(browser) {
     await page.waitForSelector('#section .empty');
     const { records } = await page.evaluate(() => fetch('api/audit?tool=turns.stop').then((reply) => reply.json()));
     equal(records.map(({ record }) => record.phase), ['outcome', 'intent'], 'records');
+  });
+
+  await check('u29 a turn of another server is shown with its name, and stopped there', async () => {
+    const asked = [];
+    await page.route('**/api/turns**', (route) => {
+      const { pathname, search } = new URL(route.request().url());
+      if (route.request().method() === 'DELETE') asked.push(pathname + search);
+      const turns = asked.length > 0 ? [] : [{ id: '7', server: 'two', user: 'ada', since: '2026-03-01T12:00:00Z', chat: null, model: 'qwen3', rounds: 2, tools: ['weather'], trace_id: null }];
+      return asked.length > 0 && route.request().method() === 'DELETE' ? route.fulfill({ status: 204 }) : route.fulfill({ json: { turns } });
+    });
+    await row(page, 'on the server two').waitFor();
+    await shot(page, 'console-turns-elsewhere');
+    await row(page, 'ada').locator('button').click();
+    await page.click('.sure-yes');
+    await page.waitForSelector('#section .empty');
+    equal(asked, ['/api/turns/7?server=two'], 'requests');
+    await page.unroute('**/api/turns**');
   });
 
   await check('u29 without a model server the doctor says that there is nobody to ask', async () => {

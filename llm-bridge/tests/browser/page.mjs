@@ -5,6 +5,7 @@
 //   TOOLRACK_ADMIN_URL  address of a server whose user is an admin, for the console
 //   TOOLRACK_MODEL_URL, TOOLRACK_MODEL_FILE  a server whose model the doctor asks, and its configuration
 //   CHROMIUM       the browser, default /usr/bin/chromium
+//   LOOKS          folder with the pictures of the main views that are kept; NEW_LOOKS=1 makes them anew
 //   SHOTS          folder for screenshots; none are taken without it
 //
 // playwright-core comes from `npm install` here, from NODE_PATH, or from the
@@ -14,7 +15,9 @@ import { desktop, keyed, phone } from './chat.mjs';
 import { chats, chatsOnPhone } from './chats.mjs';
 import { consoleDoctor, consoleForOthers, consoleLooks, consoleOfAdmins } from './console.mjs';
 import { documents, documentsOnPhone } from './documents.mjs';
+import { everyone } from './everyone.mjs';
 import { flow } from './flow.mjs';
+import { kept } from './kept.mjs';
 import { languages, looks, server } from './looks.mjs';
 import { longChats, markdown } from './markdown.mjs';
 import { chromium, counted } from './support.mjs';
@@ -24,7 +27,7 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
 try {
-  const parts = { desktop, phone, keyed, chats, chatsOnPhone, documents, documentsOnPhone, markdown, longChats, looks, server, languages, flow, consoleOfAdmins, consoleDoctor, consoleForOthers, consoleLooks };
+  const parts = { desktop, phone, keyed, chats, chatsOnPhone, documents, documentsOnPhone, markdown, longChats, looks, kept, everyone, server, languages, flow, consoleOfAdmins, consoleDoctor, consoleForOthers, consoleLooks };
   const only = process.argv.slice(2);
   for (const [name, part] of Object.entries(parts)) {
     if (only.length === 0 || only.includes(name)) await part(browser);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The chat page in a real browser, in front of a server with the demo model: see page.mjs. Names of its parts run only those.
+"""The chat page in a real browser, in front of a server with the demo model: see page.mjs. Names of its parts run only those, and
+`--new-looks` makes the pictures in `looks` anew, beside which the main views are compared.
 
     CHROMIUM     the browser, default the first found on the path
     SHOTS        folder for screenshots; none are taken without it
@@ -196,13 +197,17 @@ def main():
         return 1
     folder = environment.node("node-browser", [HERE / name for name in ("package.json", "package-lock.json")] + sorted(HERE.glob("*.mjs")))
     types = checked_types(folder)
+    parts = [part for part in sys.argv[1:] if part != "--new-looks"]
+    looks = {"LOOKS": str(HERE / "looks")}
+    if len(parts) < len(sys.argv) - 1:
+        parts, looks = ["kept"], {**looks, "NEW_LOOKS": "1"}
     with tempfile.TemporaryDirectory(prefix="documents-") as place, \
             environment.toolrack("demo", configuration=with_documents(Path(place))) as address, \
             environment.toolrack("demo", configuration=ADMIN) as admin, \
             environment.toolrack(model(Obedient), configuration=MAIL) as mail, \
             with_file(model(TextOnly)) as (asked, file):
-        variables = {**os.environ, "TOOLRACK_URL": address, "TOOLRACK_MAIL_URL": mail, "TOOLRACK_ADMIN_URL": admin, "TOOLRACK_MODEL_URL": asked, "TOOLRACK_MODEL_FILE": file, "CHROMIUM": browser}
-        return subprocess.run(["node", folder / "page.mjs", *sys.argv[1:]], env=variables, stdin=subprocess.DEVNULL).returncode or types
+        variables = {**os.environ, **looks, "TOOLRACK_URL": address, "TOOLRACK_MAIL_URL": mail, "TOOLRACK_ADMIN_URL": admin, "TOOLRACK_MODEL_URL": asked, "TOOLRACK_MODEL_FILE": file, "CHROMIUM": browser}
+        return subprocess.run(["node", folder / "page.mjs", *parts], env=variables, stdin=subprocess.DEVNULL).returncode or types
 
 
 if __name__ == "__main__":

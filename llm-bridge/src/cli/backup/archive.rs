@@ -79,14 +79,14 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
-/// Writes a backup, which is at its place only once it is whole.
+/// Writes a backup into a file without a lasting place.
 pub(super) struct Writer {
     archive: Builder<GzEncoder<BufWriter<NamedTempFile>>>,
     files: BTreeMap<String, Member>,
 }
 
 impl Writer {
-    /// In that folder, until it is whole.
+    /// In that folder.
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
         let file = BufWriter::new(NamedTempFile::new_in(folder)?);
         let archive = Builder::new(GzEncoder::new(file, Compression::fast()));
@@ -107,12 +107,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds the manifest and puts the backup at its place, where there must be no file.
+    /// Adds the manifest, with which the backup is whole.
     pub(super) fn finish(
         mut self,
-        to: &Path,
         manifest: impl FnOnce(BTreeMap<String, Member>) -> Manifest,
-    ) -> io::Result<()> {
+    ) -> io::Result<NamedTempFile> {
         let manifest = serde_json::to_vec_pretty(&manifest(self.files))?;
         let bytes = u64::try_from(manifest.len()).unwrap_or(u64::MAX);
         if bytes > MAX_MANIFEST {
@@ -122,7 +121,7 @@ impl Writer {
         let file =
             self.archive.into_inner()?.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.as_file().sync_all()?;
-        file.persist_noclobber(to).map(drop).map_err(|error| error.error)
+        Ok(file)
     }
 }
 

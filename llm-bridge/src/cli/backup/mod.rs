@@ -3,11 +3,13 @@
 mod archive;
 mod place;
 mod restore;
+mod served;
 mod write;
 
 use std::path::PathBuf;
 
 pub(super) use restore::restore;
+pub(super) use served::ServedBackup;
 pub(super) use write::write;
 
 #[derive(Debug, clap::Args)]

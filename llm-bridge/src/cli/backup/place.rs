@@ -19,9 +19,10 @@ pub(super) const DATA: &str = "data";
 /// The signing key, if it is in the backup.
 pub(super) const KEY: &str = "audit-key.pem";
 
-/// What names of our own in the data folder begin with: neither is ever in a backup.
+/// What names of our own in the data folder begin with: none is ever in a backup.
 pub(super) const ASIDE: &str = "before-restore-";
 pub(super) const STAGING: &str = ".restoring-";
+pub(super) const MAKING: &str = ".backup-";
 
 /// Where the data is that a configuration names.
 pub(super) struct Places<'s> {
@@ -29,6 +30,8 @@ pub(super) struct Places<'s> {
     pub(super) store: Place<'s>,
     pub(super) documents: Place<'s>,
     pub(super) key: PathBuf,
+    /// What opens the accounts in the store, and so lies in no backup beside them.
+    sealing_key: PathBuf,
 }
 
 impl<'s> Places<'s> {
@@ -44,7 +47,13 @@ impl<'s> Places<'s> {
             store: absolute_place(Stores::place_of(settings)?)?,
             documents: absolute_place(settings.document_place())?,
             key: absolute(&settings.audit.key_file(&settings.data_dir))?,
+            sealing_key: absolute(&settings.connections.key_file(&settings.data_dir))?,
         })
+    }
+
+    /// Whether a file is a key of this server, which stays where it is.
+    pub(super) fn is_key(&self, path: &Path) -> bool {
+        path == self.key || path == self.sealing_key
     }
 
     /// The database of a part.
@@ -83,7 +92,7 @@ impl<'s> Places<'s> {
         Ok(files)
     }
 
-    /// Whether a path in the data folder is not one of its plain files: a database, which is copied by itself, what belongs to one, the
+    /// Whether a path in the data folder is not one of its plain files: a database, which is copied by itself, what belongs to one, a
     /// key, or ours.
     pub(super) fn is_apart(&self, path: &Path, name: &str) -> bool {
         let of_database = [&self.store, &self.documents].into_iter().any(|place| match place {
@@ -98,7 +107,8 @@ impl<'s> Places<'s> {
             Place::Postgres(_) => false,
         });
         let of_tenants = matches!(&self.documents, Place::File(file) if path == tenants_of(file));
-        of_database || of_tenants || path == self.key || name.starts_with(ASIDE) || name.starts_with(STAGING)
+        let is_ours = [ASIDE, STAGING, MAKING].iter().any(|begins| name.starts_with(begins));
+        of_database || of_tenants || self.is_key(path) || is_ours
     }
 }
 

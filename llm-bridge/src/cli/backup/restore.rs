@@ -150,7 +150,7 @@ fn what_is_there(places: &Places<'_>) -> io::Result<Option<PathBuf>> {
     let ours = |name: &str| name.starts_with(ASIDE) || name.starts_with(STAGING);
     let of_data = entries(&places.data)?.into_iter();
     // A key is kept, for the server to go on signing with.
-    let others = of_data.filter(|(path, name)| *path != places.key && !name.to_str().is_some_and(ours));
+    let others = of_data.filter(|(path, name)| !places.is_key(path) && !name.to_str().is_some_and(ours));
     Ok(others.map(|(path, _)| path).next())
 }
 
@@ -274,14 +274,14 @@ fn put_in_place(staging: &Path, aside: &Path, places: &Places<'_>) -> io::Result
     // All of the data folder goes aside, not only what something takes the place of.
     let ours = |name: &str| name.starts_with(ASIDE) || name.starts_with(STAGING);
     let there = entries(&places.data)?.into_iter();
-    let there = there.filter(|(path, name)| *path != places.key && !name.to_str().is_some_and(ours));
+    let there = there.filter(|(path, name)| !places.is_key(path) && !name.to_str().is_some_and(ours));
     let mut old: Vec<PathBuf> = there.map(|(path, _)| path).collect();
     old.extend(
         moves.iter().map(|(_, to)| to.clone()).filter(|to| to.exists() && !to.starts_with(&places.data)),
     );
-    if places.key.exists() && staging.join(KEY).exists() {
-        old.push(places.key.clone());
-    }
+    // A key stays, unless the backup has another.
+    let keys = moves.iter().filter(|(from, to)| places.is_key(to) && from.exists() && to.exists());
+    old.extend(keys.map(|(_, to)| to.clone()));
     for path in &old {
         // What is elsewhere stays on its disk.
         let to = match path.strip_prefix(&places.data) {

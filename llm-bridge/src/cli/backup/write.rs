@@ -10,13 +10,13 @@ use std::{
 
 use registry_core::clock::{Clock, SystemClock};
 use serde_json::json;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 use toolrack_stores::backup::{copy_sqlite, is_sqlite};
 
 use super::{
     BackupArguments,
     archive::{FORMAT, Manifest, Writer},
-    place::{DATA, KEY, Places, entries},
+    place::{DATA, KEY, MAKING, Places, entries},
 };
 use crate::{
     cli::{
@@ -51,18 +51,65 @@ pub(in crate::cli) async fn write(
         tenant: registry_core::DEFAULT_TENANT.to_owned(),
         arguments: json!({"file": to, "with_key": arguments.with_key}),
     };
-    made_by_operator(&stores, Some(change), make(&to, arguments.with_key, settings)).await
+    made_by_operator(&stores, Some(change), write_to(&to, arguments.with_key, settings)).await
 }
 
-async fn make(to: &Path, with_key: bool, settings: &Settings) -> Result<ExitCode, String> {
+async fn write_to(to: &Path, with_key: bool, settings: &Settings) -> Result<ExitCode, String> {
     let places = Places::of(settings)?;
     let folder = to.parent().unwrap_or(Path::new("/"));
-    let cannot = |error: io::Error| format!("cannot write {}: {error}", to.display());
-    let copies = tempfile::Builder::new().prefix(".backup-").tempdir_in(folder).map_err(cannot)?;
-    let mut writer = Writer::new(copies.path()).map_err(cannot)?;
+    let copies = copies_in(folder).map_err(|error| format!("cannot write {}: {error}", to.display()))?;
+    let made = make(copies.path(), to, with_key, settings, &places).await?;
+    made.file.persist_noclobber(to).map_err(|error| match error.error.kind() {
+        io::ErrorKind::AlreadyExists => format!("there is already {}; choose another name", to.display()),
+        _ => format!("cannot write {}: {}", to.display(), error.error),
+    })?;
+    let stored = made.databases + usize::from(places.postgres().is_some());
+    tell(format_args!(
+        "{} has {} and {} of {}",
+        to.display(),
+        count(stored, "database"),
+        count(made.others, "other file"),
+        places.data.display()
+    ));
+    if made.passed_over > 0 {
+        tell(format_args!(
+            "passed over: {} that are links, or were deleted meanwhile",
+            count(made.passed_over, "file")
+        ));
+    }
+    if !with_key && places.key.exists() {
+        tell("the key that signs the audit is not in it; see --with-key");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A folder for what a backup is made of, which is deleted with this.
+pub(super) fn copies_in(folder: &Path) -> io::Result<TempDir> {
+    tempfile::Builder::new().prefix(MAKING).tempdir_in(folder)
+}
+
+/// A backup that is whole.
+pub(super) struct Made {
+    /// In the folder of the copies.
+    pub(super) file: NamedTempFile,
+    databases: usize,
+    others: usize,
+    passed_over: usize,
+}
+
+/// Makes a backup in a folder for copies; a file at `to` is left out of it.
+pub(super) async fn make(
+    copies: &Path,
+    to: &Path,
+    with_key: bool,
+    settings: &Settings,
+    places: &Places<'_>,
+) -> Result<Made, String> {
+    let cannot = |error: io::Error| format!("cannot write into {}: {error}", copies.display());
+    let mut writer = Writer::new(copies).map_err(cannot)?;
 
     // First the plain files: of signed heads none is later than the records that are copied after them.
-    let plain = files_of(&places, to, copies.path())?;
+    let plain = files_of(places, to, copies)?;
     let public_key = audit::public_key_of(settings)?;
     let mut databases = places.sqlite().map_err(|error| error.to_string())?;
     let (mut passed_over, mut others) = (plain.passed_over, 0);
@@ -79,19 +126,19 @@ async fn make(to: &Path, with_key: bool, settings: &Settings) -> Result<ExitCode
         }
     }
     for (number, (file, path)) in databases.iter().enumerate() {
-        let copy = copies.path().join(number.to_string());
+        let copy = copies.join(number.to_string());
         copy_sqlite(file, &copy).await?;
         add_and_remove(&mut writer, path, &copy).map_err(cannot)?;
     }
     let mut tables = BTreeMap::new();
     if let Some((url, layouts)) = places.postgres() {
-        let mut texts = Texts { folder: &copies, open: BTreeMap::new() };
+        let mut texts = Texts { folder: copies, open: BTreeMap::new() };
         let mut write = |part: &'static str, table: &str, row: &str| texts.write(part, table, row);
         let versions = dump_tables(url, &layouts, &mut write).await?;
         tables.extend(versions.into_iter().map(|(part, version)| (part.to_owned(), version)));
         for (part, mut text) in texts.open {
             text.flush().map_err(cannot)?;
-            add_and_remove(&mut writer, &text_of(part), &copies.path().join(part)).map_err(cannot)?;
+            add_and_remove(&mut writer, &text_of(part), &copies.join(part)).map_err(cannot)?;
         }
     }
     if with_key && places.key.exists() {
@@ -107,28 +154,8 @@ async fn make(to: &Path, with_key: bool, settings: &Settings) -> Result<ExitCode
         tables,
         files,
     };
-    writer.finish(to, manifest).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => format!("there is already {}; choose another name", to.display()),
-        _ => cannot(error),
-    })?;
-    let stored = databases.len() + usize::from(places.postgres().is_some());
-    tell(format_args!(
-        "{} has {} and {} of {}",
-        to.display(),
-        count(stored, "database"),
-        count(others, "other file"),
-        places.data.display()
-    ));
-    if passed_over > 0 {
-        tell(format_args!(
-            "passed over: {} that are links, or were deleted meanwhile",
-            count(passed_over, "file")
-        ));
-    }
-    if !with_key && places.key.exists() {
-        tell("the key that signs the audit is not in it; see --with-key");
-    }
-    Ok(ExitCode::SUCCESS)
+    let file = writer.finish(manifest).map_err(cannot)?;
+    Ok(Made { file, databases: databases.len(), others, passed_over })
 }
 
 /// The name of the text with the rows of a part.
@@ -143,14 +170,14 @@ fn add_and_remove(writer: &mut Writer, path: &str, copy: &Path) -> io::Result<()
 
 /// The texts with the rows of the parts, a file each.
 struct Texts<'t> {
-    folder: &'t TempDir,
+    folder: &'t Path,
     open: BTreeMap<&'static str, BufWriter<File>>,
 }
 
 impl Texts<'_> {
     fn write(&mut self, part: &'static str, table: &str, row: &str) -> io::Result<()> {
         if !self.open.contains_key(part) {
-            self.open.insert(part, BufWriter::new(File::create_new(self.folder.path().join(part))?));
+            self.open.insert(part, BufWriter::new(File::create_new(self.folder.join(part))?));
         }
         let Some(text) = self.open.get_mut(part) else { return Ok(()) };
         if table.len() + row.len() + 6 > MAX_ROW {
@@ -161,13 +188,13 @@ impl Texts<'_> {
 }
 
 /// The files of the data folder, and how many were passed over.
-struct PlainFiles {
+pub(super) struct PlainFiles {
     /// Each with its path in the archive.
-    files: Vec<(PathBuf, String)>,
+    pub(super) files: Vec<(PathBuf, String)>,
     passed_over: usize,
 }
 
-fn files_of(places: &Places<'_>, to: &Path, copies: &Path) -> Result<PlainFiles, String> {
+pub(super) fn files_of(places: &Places<'_>, to: &Path, copies: &Path) -> Result<PlainFiles, String> {
     let mut found = PlainFiles { files: Vec::new(), passed_over: 0 };
     let mut folders = vec![(places.data.clone(), DATA.to_owned(), 0)];
     while let Some((folder, path, depth)) = folders.pop() {

@@ -206,7 +206,7 @@ impl Identities {
     }
 
     /// The configured user with its current level.
-    async fn configured_caller(&self) -> Result<Caller, StoreError> {
+    pub(super) async fn configured_caller(&self) -> Result<Caller, StoreError> {
         let mut caller = self.settings.caller.clone();
         if let Some(most) = self.settings.level_with_keys.filter(|most| *most < caller.level) {
             let find = self.has_keys.try_get_with((), self.settings.store.has_keys());

@@ -7,16 +7,18 @@ import { busy, chats, chatsOpen, dialog, failure, said, toolsOpen } from '../sta
 import { stop } from '../state/turn.js';
 import { ChatPanel } from './chats.js';
 import { Composer } from './composer.js';
-import { Documents } from './documents.js';
 import { DropOverlay } from './drop.js';
 import { focusQuestion, Header } from './header.js';
 import { Inbox } from './inbox.js';
 import { KeyDialog } from './key.js';
+import { later } from './later.js';
 import { Log } from './log.js';
 import { Notices } from './notices.js';
-import { SettingsDialog } from './settings.js';
 import { PassageDialog } from './sources.js';
 import { closeTools, ToolPanel } from './tools.js';
+
+const Documents = later(async () => (await import('../dialogs/documents.js')).Documents);
+const SettingsDialog = later(async () => (await import('../dialogs/settings.js')).SettingsDialog);
 
 /** On narrower screens the panels lie over the chat. */
 const wide = matchMedia('(min-width: 68rem)');

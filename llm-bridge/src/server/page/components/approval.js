@@ -6,8 +6,8 @@ import { answerApproval } from '../state/api.js';
 import { t } from '../state/language.js';
 import { look } from '../state/inbox.js';
 import { account, chats, waiting } from '../state/store.js';
+import { allowedBy } from '../text/allowed.js';
 import { ChangeForm } from './change.js';
-import { allowedBy } from './rules.js';
 import { TimeLeft } from './timeleft.js';
 
 /** @import { CallPart, RuleScope } from '../state/types.d.ts' */

@@ -18,7 +18,7 @@ export function Header() {
     <${Models} />
     <span class="gap"></span>
     ${waiting.value.length > 0 && html`<button id="inbox-open" class="quiet attention" type="button" aria-haspopup="dialog" onClick=${() => { dialog.value = 'inbox'; }}>
-      <${Icon} name="bell" /><span class="wide-only">${t.waiting}</span><span class="count">${waiting.value.length}</span>
+      <${Icon} name="bell" /><span class="wide-only">${t.waiting}</span><span class="unseen narrow-only">${t.waiting}</span><span class="count">${waiting.value.length}</span>
     </button>`}
     ${(chats.value === null || !chatsOpen.value) && html`<button id="new-chat" class="quiet" type="button" title=${`${t.newChat} (${t.keyNewChat})`} disabled=${chat.value.messages.length === 0}
       onClick=${async () => { await startNew(); focusQuestion(); }}>

@@ -20,7 +20,9 @@ import { checked, getJson, send } from '../state/api.js';
 /** @typedef {{ verdict: string, right?: number, tries?: number, dialect?: string, note?: string, tokens_per_second?: number, tokens?: number }} Finding */
 /** @typedef {{ model: string, server: { address: string, kind: string | null }, seconds: number, requests: number, probes: Record<string, Finding>, toml: string | null, advice: string[] }} Report */
 /** @typedef {{ running: boolean, model: string | null, looks_at: string | null, seconds: number | null, report: Report | null, error: string | null }} DoctorState */
-/** @typedef {{ id: string, user: string, since: string, chat: string | null, model: string | null, rounds: number, tools: string[], trace_id: string | null }} Turn */
+/** @typedef {{ id: string, server: string | null, user: string, since: string, chat: string | null, model: string | null, rounds: number, tools: string[], trace_id: string | null }} Turn */
+/** @typedef {{ server: string, user: string | null, since: string, issuer: string | null }} ConnectedAccount */
+/** @typedef {{ was_known: boolean, keys: number, sessions: number, chats: number, connections: number, responses: number, transcripts: number, files: number, documents: number, values: number, jobs: number, approvals: number, records: number }} Erased */
 /** @typedef {{ key: string, value: unknown, hidden: boolean, from: string, place: string | null }} Setting */
 /**
  * @typedef {object} Remote
@@ -54,6 +56,11 @@ export const switchTool = (tool, enabled) => send(`api/tools/${name(tool)}`, { e
  */
 export const limitTool = (tool, limits) => send(`api/tools/${name(tool)}`, { limits });
 
+/** @param {unknown} spec */
+export const registerTool = (spec) => send('api/tools', spec);
+/** @param {string} tool */
+export const removeTool = (tool) => remove(`api/tools/${name(tool)}`);
+
 /**
  * Calls a tool. A call that waits for a person says so, and goes on when it is answered.
  * @param {string} tool
@@ -72,6 +79,8 @@ export const addUser = (id, level) => send('api/users', { id, level });
 export const promote = (id, level) => send(`api/users/${name(id)}`, { level });
 /** @param {string} id */
 export const removeUser = (id) => remove(`api/users/${name(id)}`);
+/** @param {string} id @returns {Promise<Erased>} */
+export const eraseUser = async (id) => (await send(`api/users/${name(id)}/erase`, {})).json();
 /** @param {string} id @param {string[]} personas */
 export const assign = (id, personas) => send(`api/users/${name(id)}/personas`, { personas });
 
@@ -109,6 +118,18 @@ export const mcpServers = async () => (await getJson('api/mcp-servers')).mcp_ser
 export const accept = (kind, server, digest) => send(`api/${kind}/${name(server)}/accept`, { digest });
 export const refresh = () => send('refresh-tools', {});
 
+/** @returns {Promise<ConnectedAccount[]>} */
+export const accounts = async () => (await getJson('api/connected-accounts')).accounts;
+/** @param {string} server @param {string | null} user */
+export const revokeAccount = (server, user) => remove(`api/connected-accounts/${name(server)}${user === null ? '' : `?user=${name(user)}`}`);
+
+/** A backup of all that is stored, with the name of its file. */
+export async function backup() {
+  const answer = await checked('api/backup', { method: 'POST' });
+  const [, given] = /filename="([^"]+)"/.exec(answer.headers.get('content-disposition') ?? '') ?? [];
+  return { content: await answer.blob(), name: given ?? 'toolrack.tar.gz' };
+}
+
 /** @returns {Promise<DoctorState>} */
 export const doctor = () => getJson('api/doctor');
 /** @param {string} model */
@@ -119,8 +140,8 @@ export const writeDoctor = async () => (await (await send('api/doctor/settings',
 
 /** @returns {Promise<Turn[]>} */
 export const turns = async () => (await getJson('api/turns')).turns;
-/** @param {string} id */
-export const stopTurn = (id) => remove(`api/turns/${name(id)}`);
+/** @param {string} id @param {string | null} server */
+export const stopTurn = (id, server) => remove(`api/turns/${name(id)}${server === null ? '' : `?server=${name(server)}`}`);
 
 /** @returns {Promise<Setting[]>} */
 export const settings = async () => (await getJson('api/settings')).settings;

@@ -128,6 +128,60 @@ async fn b21_the_backup_of_a_running_server_is_restored_from_postgresql() {
     is_restored(&format!("url = \"{of}\""), &format!("url = \"{into}\"")).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b21_u29_a_server_sends_its_operator_a_backup_that_is_restored() {
+    let tools = mock("count.free", "");
+    let rack = Rack::new("", &tools);
+    rack.done(&["user", "add", "ada", "--level", "admin"]);
+    rack.done(&["user", "add", "eve", "--level", "admin", "--tenant", "acme"]);
+    let ((_, key), (_, other)) = (rack.key("ada", &[]), rack.key("eve", &["--tenant", "acme"]));
+    // What opens the accounts in the database.
+    let sealing = format!("{}=", "A".repeat(43));
+    fs::write(rack.path(".toolrack/connections.key"), &sealing).unwrap();
+    let server = rack.serve();
+    let response = fill(&rack, &server, &key).await;
+    // What a server that was killed has left is in no backup.
+    fs::create_dir(rack.path(".toolrack/.backup-left")).unwrap();
+    fs::write(rack.path(".toolrack/.backup-left/0"), "half of it").unwrap();
+    let client = client();
+    let ask = async |key: &str| server.post(&client, "/api/backup", key, &json!({})).send().await.unwrap();
+    assert_eq!(ask(&other).await.status(), StatusCode::FORBIDDEN, "the operator of another tenant");
+    let sent = ask(&key).await;
+    assert_eq!(sent.status(), StatusCode::OK);
+    let header = |name: &str| sent.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!(header("content-type"), "application/gzip");
+    assert!(header("content-disposition").starts_with("attachment; filename=\"toolrack-"));
+    let length: usize = header("content-length").parse().unwrap();
+    let bytes = sent.bytes().await.unwrap();
+    assert_eq!(bytes.len(), length);
+    let file = rack.path("sent.tar.gz");
+    fs::write(&file, &bytes).unwrap();
+    let left = || {
+        let names = fs::read_dir(rack.path(".toolrack")).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with(".backup-")).count()
+    };
+    let began = std::time::Instant::now();
+    while left() > 1 {
+        assert!(began.elapsed() < std::time::Duration::from_secs(5), "it is not deleted");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    server.end();
+
+    let twin = Rack::new("", &tools);
+    twin.done(&["restore", file.to_str().unwrap()]);
+    for left_out in ["audit-key.pem", "connections.key", ".backup-left"] {
+        assert!(!twin.path(".toolrack").join(left_out).exists(), "{left_out}");
+    }
+    let server = twin.serve();
+    has_all(&twin, &server, &key, &response).await;
+    server.end();
+    rack.done(&["restore", file.to_str().unwrap(), "--replace"]);
+    assert_eq!(fs::read_to_string(rack.path(".toolrack/connections.key")).unwrap(), sealing, "it stays");
+    let records = rack.export(&["--only", "success"]);
+    let made = records.iter().find(|record| record["tool"] == "toolrack backup").unwrap();
+    assert_eq!((&made["user"], &made["arguments"]["sent"]), (&json!("ada"), &json!(true)), "{made}");
+}
+
 /// Files of an archive, by their paths in it.
 type Members = Vec<(String, Vec<u8>)>;
 

@@ -147,6 +147,45 @@ async fn is_erased(of: &[Rack], store: Arc<SqlStore>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b21_u29_an_admin_erases_a_person_at_a_running_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("toolrack.db");
+    let rack = Rack::new(&format!("url = 'sqlite:{}'", file.display()), &mock("count.free", ""));
+    let store = SqliteSettings::new(&file).open().await.unwrap();
+    for user in ["ada", "bob"] {
+        rack.done(&["user", "add", user, "--level", "admin"]);
+    }
+    let ((_, ada), (_, bob)) = (rack.key("ada", &[]), rack.key("bob", &[]));
+    let server = rack.serve();
+    live(&server, &store, "ada", &ada).await;
+    let client = client();
+    let erase = async || {
+        let erased = server.post(&client, "/api/users/ada/erase", &bob, &json!({})).send().await.unwrap();
+        (erased.status(), erased.json::<Value>().await.unwrap())
+    };
+    let (status, erased) = erase().await;
+    assert_eq!(status, StatusCode::OK, "{erased}");
+    for part in ["keys", "responses", "documents", "values", "jobs", "approvals"] {
+        assert_eq!(erased[part], 1, "{part}: {erased}");
+    }
+    assert!(erased["was_known"] == true && erased["records"].as_u64().unwrap() >= 4, "{erased}");
+    let (status, again) = erase().await;
+    assert_eq!((status, &again["error"]["type"]), (StatusCode::NOT_FOUND, &json!("user_not_found")));
+    let began = std::time::Instant::now();
+    while execute(&server, &ada, "count.free", json!({})).await != StatusCode::UNAUTHORIZED {
+        assert!(began.elapsed() < std::time::Duration::from_secs(2), "still known");
+    }
+    server.end();
+    let records = rack.export(&[]);
+    assert!(!records.iter().any(|record| record.to_string().contains("Mill Lane")), "{records:?}");
+    let of_admin = |record: &&Value| record["tool"] == "toolrack user erase" && record["phase"] == "outcome";
+    let outcomes: Vec<_> = records.iter().filter(of_admin).collect();
+    let seen: Vec<_> = outcomes.iter().map(|record| (&record["user"], &record["success"])).collect();
+    assert_eq!(seen, [(&json!("bob"), &json!(true)), (&json!("bob"), &json!(false))]);
+    assert!(rack.done(&["audit", "verify"]).contains("records, whole"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b21_all_of_a_person_is_erased_from_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("toolrack.db");

@@ -223,3 +223,50 @@ async fn t3_without_redis_no_call_is_lost_and_none_too_many_runs() {
         ran.len()
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn u29_a_turn_is_seen_and_stopped_from_another_server() {
+    let Some(url) = postgres("u29_a_turn_is_seen_and_stopped_from_another_server") else { return };
+    let tools = "[[tools]]\nname = \"erase_note\"\ndescription = \"Erases a note for good.\"\ntype = \"function\"\nhandler = \"fixed\"\n\
+                 effect = \"destructive\"\nparameters = { type = \"object\", properties = { title = { type = \"string\" } }, required = [\"title\"] }\n\
+                 implementation = { type = \"mock\", mock_response = \"The note is gone.\" }\n";
+    let [one, two] =
+        ["one", "two"].map(|server| Rack::new(&format!("url = \"{url}\"\nserver = \"{server}\""), tools));
+    one.done(&["user", "add", "ada"]);
+    one.done(&["user", "add", "root", "--level", "admin"]);
+    let ((_, ada), (_, root)) = (one.key("ada", &[]), one.key("root", &[]));
+    let ([first, second], client) = ([one.serve(), two.serve()], client());
+    let question = json!({"stream": true, "approval_wait_seconds": 120, "messages": [{"role": "user", "content": "Erase the note \"milk\"."}]});
+    let asked = first.post(&client, "/v1/chat/completions", &ada, &question);
+    let answer = tokio::spawn(async move { asked.send().await.unwrap().text().await.unwrap() });
+    let turns = async || -> Vec<Value> {
+        let listed =
+            client.get(format!("{}/api/turns", second.base)).bearer_auth(&root).send().await.unwrap();
+        listed.json::<Value>().await.unwrap()["turns"].as_array().unwrap().clone()
+    };
+    let began = Instant::now();
+    let seen = loop {
+        assert!(began.elapsed() < Duration::from_secs(30), "the turn is not seen");
+        match turns().await.into_iter().find(|turn| turn["tools"] == json!(["erase_note"])) {
+            Some(turn) => break turn,
+            None => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    };
+    assert_eq!((&seen["server"], &seen["user"]), (&json!("one"), &json!("ada")), "{seen}");
+    let id = seen["id"].as_str().unwrap();
+    let stop = client.delete(format!("{}/api/turns/{id}?server=one", second.base)).bearer_auth(&root);
+    assert_eq!(stop.send().await.unwrap().status(), StatusCode::NO_CONTENT);
+    let answer = tokio::time::timeout(Duration::from_secs(30), answer).await.unwrap().unwrap();
+    assert!(answer.contains("an admin has stopped this turn"), "{answer}");
+    let began = Instant::now();
+    while !turns().await.is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(30), "the turn is still told");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    for server in [first, second] {
+        server.end();
+    }
+    let records = two.export(&["--only", "success"]);
+    let stopped = records.iter().find(|record| record["tool"] == "turns.stop").unwrap();
+    assert_eq!((&stopped["user"], &stopped["arguments"]["server"]), (&json!("root"), &json!("one")));
+}

@@ -21,7 +21,7 @@ export default {
     tools: 'What models may call. A change holds at once, also in running turns.',
     people: 'Who may use this server, at which level, and with which keys.',
     personas: 'A persona narrows what its users may call to some modules.',
-    turns: 'Answers that models give on this server now, also those that wait for a tool or a person.',
+    turns: 'Answers that models give now, on this server and those that share its database, also those that wait for a tool or a person.',
     approvals: 'Calls of all users that wait for a person.',
     audit: 'Every call and every change by an admin, the newest first.',
     traces: 'How a turn or a call went, step by step. The last 500 are kept until the server stops, where tracing is set up.',
@@ -69,6 +69,12 @@ export default {
   toolsOn: (/** @type {number} */ on, /** @type {number} */ all) => `${on} of ${all} ready`,
   well: 'Well',
 
+  backup: 'Backup',
+  backupAbout: 'All that is stored here, of all tenants, as one file; the key that signs the audit is not in it. `toolrack restore` puts it in place, while no server runs.',
+  backupIs: (/** @type {string} */ name, /** @type {string} */ size) => `Saved as ${name} (${size}).`,
+  backupMade: 'It is being made…',
+  makeBackup: 'Make and save a backup',
+
   // Tools
   call: 'Call it',
   calls: 'Calls',
@@ -92,12 +98,27 @@ export default {
   limitsSet: (/** @type {string} */ tool) => `The limits of ${tool} are set.`,
   ownLimit: (/** @type {number} */ own) => (own === 0 ? 'no limit' : String(own)),
   setLimits: 'Set the limits',
+  register: 'Register a tool…',
+  registerAbout: 'Its spec says what it is called and takes. Without code in a program that shares the store it is listed, and cannot be called.',
+  registerIt: 'Register',
+  registered: (/** @type {string} */ tool) => `Registered ${tool}.`,
+  spec: 'Spec (JSON)',
+  specFile: 'Or from a file',
   tryIt: 'Try it',
   usually: 'Usual time',
 
   // People
   allModules: 'All modules',
   delegates: 'delegates',
+  erase: 'Erase for good',
+  eraseAbout: 'All that is kept of a person, stored user or not: keys, chats, conversations, documents, scheduled calls, accounts. In the audit only that and how the calls were made is left. It cannot be undone.',
+  eraseAsk: (/** @type {string} */ user) => `Erase all that is kept of ${user}, for good?`,
+  erasePerson: 'Erase a person',
+  erasedAll: (/** @type {string} */ user) => `Erased what was kept of ${user}.`,
+  erasedParts: (/** @type {{ keys: number, sessions: number, chats: number, connections: number, responses: number, transcripts: number, files: number, documents: number, values: number, jobs: number, approvals: number, records: number }} */ erased) => [
+    count(erased.keys, 'key'), count(erased.sessions, 'session'), count(erased.chats, 'chat'), count(erased.connections, 'account'), count(erased.responses, 'response'), count(erased.transcripts, 'transcript'),
+    count(erased.files, 'file'), count(erased.documents, 'document'), count(erased.values, 'value of tools', 'values of tools'), count(erased.jobs, 'scheduled call'), count(erased.approvals, 'approval'),
+  ].join(', ').concat(`. ${count(erased.records, 'record')} of the audit emptied.`),
   firstKey: 'You are the user of the configuration, who needs no key. If its level is not set there, it is user once somebody has a key: make one for an admin first.',
   isCopied: 'I have copied it',
   key: 'Key',
@@ -157,6 +178,14 @@ export default {
   // Modules and MCP servers
   accept: 'Accept',
   acceptAsk: (/** @type {string} */ name) => `Accept the tools of ${name} as they are listed?`,
+  accountRevoked: (/** @type {string} */ server) => `Revoked the account on ${server}.`,
+  accounts: 'Accounts on MCP servers',
+  authorizationServer: 'Authorization server',
+  noAccounts: 'Nobody has let this server into an account.',
+  revokeAccount: (/** @type {string} */ server, /** @type {string | null} */ user) => `Revoke the account of ${user ?? 'all users'} on ${server}?`,
+  revokeAccountWhat: (/** @type {string} */ server, /** @type {string | null} */ user) => `Revoke the account of ${user ?? 'all users'} on ${server}`,
+  sealedOtherwise: 'sealed with another key',
+  sharedByAll: 'all users',
   accepted: (/** @type {string} */ name) => `Accepted the tools of ${name}.`,
   breakers: /** @type {Record<string, string>} */ ({ closed: 'is called', open: 'is not called after many failures', half_open: 'is tried again' }),
   changedSince: 'Changed since they were accepted',
@@ -231,6 +260,8 @@ export default {
   stop: 'Stop',
   stopTurn: (/** @type {string} */ user) => `Stop the turn of ${user}?`,
   stopWhat: (/** @type {string} */ user) => `Stop the turn of ${user}`,
+  onServer: (/** @type {string} */ server) => `on the server ${server}`,
+  stopsElsewhere: (/** @type {string} */ user, /** @type {string} */ server) => `The server ${server} stops the turn of ${user} in a moment.`,
   stopped: (/** @type {string} */ user) => `Stopped the turn of ${user}.`,
 
   // Settings

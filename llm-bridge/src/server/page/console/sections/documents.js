@@ -1,7 +1,7 @@
 // The documents that tools search.
 
 import { useEffect } from '../../vendor/hooks.js';
-import { Documents as Dialog } from '../../components/documents.js';
+import { Documents as Dialog } from '../../dialogs/documents.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { documents } from '../../state/api.js';

@@ -5,6 +5,7 @@ import * as api from '../../state/api.js';
 import { modules, mcpServers } from '../api.js';
 import { Fault, useLoaded } from '../parts/loaded.js';
 import { c, to } from '../state.js';
+import { Backup } from './backup.js';
 
 export function Overview() {
   const health = useLoaded(api.health);
@@ -27,7 +28,8 @@ export function Overview() {
       <${Fact} id="fact-servers" name=${c.sections.servers} good=${remotes.fault || ill.length > 0 ? false : remotes.value?.length ? true : undefined}
         text=${remotes.fault || (remotes.value && html`<a href=${to('servers')}>${ill.length > 0 ? c.remotesIll(ill.map(({ name }) => name).join(', ')) : c.remotes(remotes.value.length)}</a>`)} />
     </dl>
-    ${models.value && models.value.length > 0 && html`<h2>${c.modelsTitle}</h2><ul class="names" id="models">${models.value.map((/** @type {string} */ name) => html`<li key=${name}><code>${name}</code>${name === health.value?.model && html` <span class="badge">${c.isDefault}</span>`}</li>`)}</ul>`}`;
+    ${models.value && models.value.length > 0 && html`<h2>${c.modelsTitle}</h2><ul class="names" id="models">${models.value.map((/** @type {string} */ name) => html`<li key=${name}><code>${name}</code>${name === health.value?.model && html` <span class="badge">${c.isDefault}</span>`}</li>`)}</ul>`}
+    <${Backup} />`;
 }
 
 /** @param {{ id: string, name: string, text: any, good?: boolean }} properties */

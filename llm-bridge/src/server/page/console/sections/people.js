@@ -9,6 +9,7 @@ import { Sure } from '../parts/sure.js';
 import { Table } from '../parts/table.js';
 import { exact } from '../parts/time.js';
 import { LEVELS, account, c } from '../state.js';
+import { Erase } from './erase.js';
 
 /** @import { Key, User } from '../api.js' */
 
@@ -40,7 +41,8 @@ export function People() {
     ${made && html`<div class="card" id="new-key" role="status"><p>${c.newKey(made.user)}</p><p><code>${made.key}</code> <${CopyButton} text=${() => made.key} /></p>
       <p class="bar"><button type="button" onClick=${() => setMade(null)}>${c.isCopied}</button></p></div>`}
     <h2>${c.keys}</h2>
-    ${keys.value && html`<${Keys} keys=${keys.value} busy=${busy} onRevoke=${(/** @type {string} */ id) => change(() => api.revokeKey(id), c.revoked(id))} />`}`;
+    ${keys.value && html`<${Keys} keys=${keys.value} busy=${busy} onRevoke=${(/** @type {string} */ id) => change(() => api.revokeKey(id), c.revoked(id))} />`}
+    <${Erase} onErased=${again} />`;
 }
 
 /** @param {{ busy: boolean, change: ReturnType<typeof useChange>['change'] }} properties */

@@ -5,6 +5,7 @@ import * as api from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Sure } from '../parts/sure.js';
 import { account, c } from '../state.js';
+import { ConnectedAccounts } from './connected.js';
 
 /** @import { Remote } from '../api.js' */
 
@@ -22,7 +23,8 @@ export function Servers() {
     <h2>${c.modulesTitle}</h2>
     <${List} remotes=${modules.value} empty=${c.noModules} busy=${busy} onAccept=${accept('modules')} />
     <h2>${c.mcpServers}</h2>
-    <${List} remotes=${servers.value} empty=${c.noMcpServers} busy=${busy} onAccept=${accept('mcp-servers')} />`;
+    <${List} remotes=${servers.value} empty=${c.noMcpServers} busy=${busy} onAccept=${accept('mcp-servers')} />
+    <${ConnectedAccounts} />`;
 }
 
 /** @param {{ remotes: Remote[] | null, empty: string, busy: boolean, onAccept: (remote: Remote) => void }} properties */

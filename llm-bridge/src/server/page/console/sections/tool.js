@@ -7,10 +7,11 @@ import { approvals } from '../../state/api.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { duration } from '../../text/format.js';
-import { audit, execute, limitTool } from '../api.js';
+import { audit, execute, limitTool, removeTool } from '../api.js';
 import { Fields, valuesOf } from '../parts/form.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Records } from '../parts/records.js';
+import { Sure } from '../parts/sure.js';
 import { account, c } from '../state.js';
 
 /** @import { Tool } from '../../state/types.d.ts' */
@@ -18,8 +19,12 @@ import { account, c } from '../state.js';
 /** How often it is looked whether a call that is tried waits for a person, in milliseconds. */
 const AGAIN = 1000;
 
+/** The source of tools that were registered at run time, and can be removed. */
+const REGISTERED = 'host';
+
 /** @param {{ tool: Tool, onChanged: () => void, onClose: () => void }} properties */
 export function ToolDialog({ tool, onChanged, onClose }) {
+  const { fault, busy, change } = useChange(onChanged);
   const last = useLoaded(() => audit({ tool: tool.name, limit: '20' }));
   return html`<${Dialog} id="tool" title=${tool.name} onClose=${onClose}>
     <p>${tool.description}</p>
@@ -29,6 +34,8 @@ export function ToolDialog({ tool, onChanged, onClose }) {
       <dt>${c.level}</dt><dd>${tool.level}</dd>
       ${!tool.enabled && html`<dt>${c.off}</dt><dd>${tool.reason}</dd>`}
     </dl>
+    ${tool.source === REGISTERED && html`<p class="bar"><${Sure} word=${c.remove} title=${c.removeWhat(tool.name)} question=${c.removeAsk(tool.name)} disabled=${busy} onSure=${() => change(() => removeTool(tool.name), c.removed(tool.name))} /></p>
+      <${Fault} text=${fault} />`}
     ${tool.limits && html`<h3 id="limits-title">${c.limits}</h3><${Limits} name=${tool.name} limits=${tool.limits} onChanged=${onChanged} />`}
     ${tool.enabled && html`<h3>${c.tryIt}</h3><${Try} tool=${tool} onCalled=${last.again} />`}
     <h3>${c.lastCalls}</h3>

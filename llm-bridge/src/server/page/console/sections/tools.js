@@ -9,6 +9,7 @@ import { audit, switchTool } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Table } from '../parts/table.js';
 import { c } from '../state.js';
+import { Register } from './register.js';
 import { ToolDialog } from './tool.js';
 
 /** @import { Tool } from '../../state/types.d.ts' */
@@ -34,6 +35,7 @@ export function Tools() {
       columns=${[c.tool, c.level, c.effect, c.tokens, c.calls, c.failed, c.usually, c.state]}
       rows=${found.map((tool) => ({ key: tool.name, off: !tool.enabled, cells: cells(tool) }))} />
       ${calls.value && html`<p class="note">${c.countedOf(number(COUNTED))}</p>`}`}
+    <${Register} onRegistered=${tools.again} />
     ${open && html`<${ToolDialog} key=${open.name} tool=${open} onChanged=${tools.again} onClose=${() => setShown(null)} />`}`;
 
   /** @param {Tool} tool */

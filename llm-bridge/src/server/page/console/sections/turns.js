@@ -22,13 +22,13 @@ export function Turns() {
   }, []);
   return html`<${Fault} text=${all.fault || fault} onAgain=${all.fault ? all.again : undefined} />
     ${all.value && html`<${Table} label=${c.sections.turns} empty=${c.noTurns} columns=${[c.user, c.model, c.runsNow, c.rounds, c.since, c.actions]}
-      rows=${all.value.map((turn) => ({ key: turn.id, cells: [
-        html`<b>${turn.user}</b>`,
+      rows=${all.value.map((turn) => ({ key: `${turn.server ?? ''}/${turn.id}`, cells: [
+        html`<b>${turn.user}</b>${turn.server !== null && html`<small>${c.onServer(turn.server)}</small>`}`,
         turn.model ? html`<code>${turn.model}</code>` : '–',
         turn.tools.length > 0 ? html`<code>${turn.tools.join(', ')}</code>` : c.modelAnswers,
         number(turn.rounds),
         exact(turn.since),
         html`<span class="row-buttons">${turn.trace_id && account.value?.operator && html`<a href=${to('traces', { id: turn.trace_id })}>${c.traceOf}</a>`}
-          <${Sure} word=${c.stop} title=${c.stopWhat(turn.user)} question=${c.stopTurn(turn.user)} disabled=${busy} onSure=${() => change(() => stopTurn(turn.id), c.stopped(turn.user))} /></span>`,
+          <${Sure} word=${c.stop} title=${c.stopWhat(turn.user)} question=${c.stopTurn(turn.user)} disabled=${busy} onSure=${() => change(() => stopTurn(turn.id, turn.server), turn.server === null ? c.stopped(turn.user) : c.stopsElsewhere(turn.user, turn.server))} /></span>`,
       ] }))} />`}`;
 }

@@ -11,7 +11,7 @@ import { isAdmin } from '../state/server.js';
 import { prefer } from '../state/storage.js';
 import { account, chat, dialog, tools } from '../state/store.js';
 import { setTheme, theme } from '../state/theme.js';
-import { Dialog } from './dialog.js';
+import { Dialog } from '../components/dialog.js';
 import { Rules } from './rules.js';
 
 /** @import { Settings } from '../state/types.d.ts' */

@@ -1,28 +1,17 @@
-// What a person has allowed beforehand: what it means, and the list of it, to be revoked.
+// What a person has allowed beforehand, to be revoked.
 
 import { useEffect, useState } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { approvalRules, revokeRule } from '../state/api.js';
 import { t } from '../state/language.js';
 import { chats, dialog } from '../state/store.js';
+import { allowedBy } from '../text/allowed.js';
 import { moment, oneLine } from '../text/format.js';
 
-/** @import { ApprovalRule, RuleScope } from '../state/types.d.ts' */
+/** @import { ApprovalRule } from '../state/types.d.ts' */
 
 /** How much of the arguments stands in a line; all of it is in its title. */
 const MOST_SHOWN = 300;
-
-/**
- * In a sentence, what calls of a tool a rule lets through.
- * @param {RuleScope} scope
- * @param {string} tool
- */
-export function allowedBy(scope, tool) {
-  if (scope.scope === 'chat') return t.allowsInChat(tool);
-  if (scope.scope === 'arguments') return t.allowsArguments(tool);
-  const { folder, argument, others } = scope;
-  return Object.keys(others).length > 0 ? t.allowsInFolderWith(tool, argument, folder) : t.allowsInFolder(tool, argument, folder);
-}
 
 export function Rules() {
   const [rules, setRules] = useState(/** @type {ApprovalRule[] | null} */ (null));

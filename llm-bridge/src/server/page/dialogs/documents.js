@@ -7,8 +7,8 @@ import { t } from '../state/language.js';
 import { chosen } from '../state/picked.js';
 import { dialog } from '../state/store.js';
 import { moment, number, size } from '../text/format.js';
-import { Dialog } from './dialog.js';
-import { Icon } from './icon.js';
+import { Dialog } from '../components/dialog.js';
+import { Icon } from '../components/icon.js';
 
 /** @import { DocumentRow } from '../state/types.d.ts' */
 

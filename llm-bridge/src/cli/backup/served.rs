@@ -1,0 +1,134 @@
+//! The backups of a server, which its operator asks for.
+
+use std::{
+    fs, io,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use registry_core::BoxFuture;
+use tokio::runtime::Handle;
+
+use super::{
+    place::{MAKING, Places, entries},
+    write::{copies_in, files_of, make},
+};
+use crate::{
+    cli::settings::Settings,
+    server::{BackupFault, BackupFile, MakeBackup},
+};
+
+/// How many times the data must fit on the disk besides: as a copy of its largest part, and as the backup.
+const ROOM: u64 = 2;
+/// What a server that was killed has left is removed after this time.
+const LEFT: Duration = Duration::from_secs(24 * 3600);
+
+/// Makes backups of what these settings name.
+pub(in crate::cli) struct ServedBackup(Arc<Settings>);
+
+impl ServedBackup {
+    pub(in crate::cli) fn new(settings: Settings) -> Self {
+        Self(Arc::new(settings))
+    }
+}
+
+impl MakeBackup for ServedBackup {
+    fn make(&self) -> BoxFuture<'static, Result<BackupFile, BackupFault>> {
+        let settings = Arc::clone(&self.0);
+        Box::pin(async move {
+            // It reads, compresses and writes all along.
+            let runtime = Handle::current();
+            let made = tokio::task::spawn_blocking(move || runtime.block_on(in_data_folder(&settings))).await;
+            made.unwrap_or_else(|fault| Err(BackupFault::Failed(fault.to_string())))
+        })
+    }
+}
+
+async fn in_data_folder(settings: &Settings) -> Result<BackupFile, BackupFault> {
+    let places = Places::of(settings).map_err(BackupFault::Failed)?;
+    let folder = places.data.as_path();
+    let failed = |error: io::Error| BackupFault::Failed(format!("{}: {error}", folder.display()));
+    remove_left(folder).map_err(failed)?;
+    let bytes = bytes_of(&places).map_err(BackupFault::Failed)?;
+    fits(bytes, free(folder).map_err(failed)?)?;
+    let copies = copies_in(folder).map_err(failed)?;
+    let made = make(copies.path(), copies.path(), false, settings, &places).await;
+    let (file, path) = made.map_err(BackupFault::Failed)?.file.into_parts();
+    let mut file = file;
+    io::Seek::rewind(&mut file).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    Ok(BackupFile { file, bytes, place: Box::new((path, copies)) })
+}
+
+/// Refuses to make a backup of so much where so little is free.
+fn fits(bytes: u64, free: Option<u64>) -> Result<(), BackupFault> {
+    match free.filter(|free| free / ROOM < bytes) {
+        None => Ok(()),
+        Some(free) => Err(BackupFault::NoRoom(format!(
+            "the data has {} MiB, and its disk has {} MiB left; a backup is made where {ROOM} times the data is free, or with \
+             `toolrack backup` on another disk",
+            bytes >> 20,
+            free >> 20
+        ))),
+    }
+}
+
+/// How much is to be copied, in bytes; of PostgreSQL it is not known.
+fn bytes_of(places: &Places<'_>) -> Result<u64, String> {
+    let plain = files_of(places, Path::new(""), Path::new(""))?.files;
+    let databases = places.sqlite().map_err(|error| error.to_string())?;
+    let size = |file: &Path| fs::metadata(file).map_or(0, |data| data.len());
+    Ok(plain.iter().chain(&databases).map(|(file, _)| size(file)).sum())
+}
+
+/// How much a disk has left for this program, in bytes.
+#[cfg(unix)]
+fn free(folder: &Path) -> io::Result<Option<u64>> {
+    let disk = rustix::fs::statvfs(folder)?;
+    Ok(Some(disk.f_bavail.saturating_mul(disk.f_frsize)))
+}
+
+/// It is not known here.
+#[cfg(not(unix))]
+fn free(_: &Path) -> io::Result<Option<u64>> {
+    Ok(None)
+}
+
+/// Removes what servers have left that were killed while they made a backup.
+fn remove_left(folder: &Path) -> io::Result<()> {
+    for (path, name) in entries(folder)? {
+        let is_left = |changed: SystemTime| changed.elapsed().is_ok_and(|age| age > LEFT);
+        if name.to_string_lossy().starts_with(MAKING) && fs::metadata(&path)?.modified().is_ok_and(is_left) {
+            fs::remove_dir_all(&path)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b21_a_backup_needs_twice_the_room_of_the_data() {
+        assert_eq!(fits(100 << 20, Some(200 << 20)), Ok(()));
+        assert_eq!(fits(100 << 20, None), Ok(()), "a disk that does not tell");
+        let Err(BackupFault::NoRoom(why)) = fits(100 << 20, Some((200 << 20) - 2)) else { panic!("it fits") };
+        assert!(why.contains("100 MiB") && why.contains("199 MiB"), "{why}");
+    }
+
+    #[test]
+    fn b21_what_a_killed_server_has_left_is_removed_after_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = ["old", "new"].map(|name| folder.path().join(format!("{MAKING}{name}")));
+        for path in &left {
+            fs::create_dir(path).unwrap();
+        }
+        fs::create_dir(folder.path().join("files")).unwrap();
+        let old = fs::File::open(&left[0]).unwrap();
+        old.set_modified(SystemTime::now() - LEFT - Duration::from_secs(60)).unwrap();
+        remove_left(folder.path()).unwrap();
+        assert!(!left[0].exists() && left[1].exists() && folder.path().join("files").exists());
+    }
+}

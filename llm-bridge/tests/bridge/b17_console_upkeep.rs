@@ -1,0 +1,245 @@
+//! What the console does with everything that is stored: people are erased, accounts revoked, backups sent. Review row U29.
+
+use std::{
+    collections::BTreeMap,
+    io::{Seek, Write},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use llm_bridge::{
+    server::{Access, BackupFault, BackupFile, ErasePerson, Erased, MakeBackup},
+    turn::TurnsElsewhere,
+};
+use registry_core::{
+    BoxFuture, Caller, Permission,
+    guard::audit::Phase,
+    store::{ConnectionStore, Expected, MemoryStore, StateLimits, StateSpace, StateStore, StoredConnection},
+};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use toolrack_remote::mcp::{
+    McpServerSettings,
+    oauth::{Connections, SealingKey},
+};
+
+use crate::{b17_console::send, t_access::Rack};
+
+/// Notes who is erased; knows ada.
+#[derive(Default)]
+struct Noting(Mutex<Vec<String>>);
+
+impl ErasePerson for Noting {
+    fn erase<'a>(&'a self, tenant: &'a str, user: &'a str) -> BoxFuture<'a, Result<Erased, String>> {
+        self.0.lock().unwrap().push(format!("{tenant}/{user}"));
+        let erased = match user {
+            "ada" => Ok(Erased { was_known: true, keys: 1, ..Erased::default() }),
+            "broken" => Err("the disk is gone".to_owned()),
+            _ => Ok(Erased::default()),
+        };
+        Box::pin(std::future::ready(erased))
+    }
+}
+
+#[tokio::test]
+async fn u29_an_admin_erases_people_and_nobody_above() {
+    let eraser = Arc::new(Noting::default());
+    let of_server = eraser.clone();
+    let owner = Caller::new("local", Permission::Owner);
+    let rack = Rack::start_set(owner, |settings| settings.eraser = Some(of_server)).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    rack.user("default", "boss", Permission::Owner).await;
+    rack.user("default", "ada", Permission::User).await;
+    let other = rack.user("acme", "eve", Permission::Admin).await;
+    let erase = async |key: &str, user: &str| {
+        send(&rack, Method::POST, &format!("/api/users/{user}/erase"), key, Value::Null).await
+    };
+    // `local` is no stored user, and has the level of the configuration.
+    for above in ["boss", "local"] {
+        let (status, answer) = erase(&root, above).await;
+        assert_eq!((status, &answer["error"]["type"]), (StatusCode::FORBIDDEN, &json!("permission_denied")));
+    }
+    assert!(eraser.0.lock().unwrap().is_empty(), "nobody was erased");
+    let (status, erased) = erase(&root, "ada").await;
+    assert_eq!((status, &erased["keys"]), (StatusCode::OK, &json!(1)), "{erased}");
+    let (status, answer) = erase(&root, "nobody").await;
+    assert_eq!((status, &answer["error"]["type"]), (StatusCode::NOT_FOUND, &json!("user_not_found")));
+    let (status, answer) = erase(&root, "broken").await;
+    assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(!answer.to_string().contains("disk"), "the cause is for the log: {answer}");
+    // In the own tenant only.
+    assert_eq!(erase(&other, "ada").await.0, StatusCode::OK);
+    let asked = ["default/ada", "default/nobody", "default/broken", "acme/ada"];
+    assert_eq!(*eraser.0.lock().unwrap(), asked);
+    let records = rack.audit.records();
+    let ended = records
+        .iter()
+        .filter(|record| record.phase == Phase::Outcome && record.tool == "toolrack user erase");
+    let seen: Vec<_> = ended.map(|record| (record.user.as_str(), record.success)).collect();
+    assert_eq!(
+        seen,
+        [("root", Some(true)), ("root", Some(false)), ("root", Some(false)), ("eve", Some(true))]
+    );
+
+    let without = Rack::start(Access::default()).await;
+    let root = without.user("default", "root", Permission::Admin).await;
+    let (status, answer) = send(&without, Method::POST, "/api/users/ada/erase", &root, Value::Null).await;
+    assert_eq!((status, &answer["error"]["type"]), (StatusCode::NOT_FOUND, &json!("erasure_not_found")));
+}
+
+#[tokio::test]
+async fn u29_an_admin_lists_and_revokes_accounts_on_mcp_servers() {
+    let store = Arc::new(MemoryStore::default());
+    let account = |tenant: &str, user: &str| StoredConnection {
+        tenant: tenant.into(),
+        user: user.into(),
+        server: "notes".into(),
+        sealed: "with another key".into(),
+        created_at: jiff::Timestamp::now(),
+    };
+    for (tenant, user) in
+        [("default", "ada"), ("default", "boss"), ("default", "max"), ("acme", "ada"), ("", "")]
+    {
+        store.put_connection(account(tenant, user)).await.unwrap();
+    }
+    let key = SealingKey::new(&[7; SealingKey::LEN]).unwrap();
+    let connections =
+        Connections::new(&BTreeMap::<String, McpServerSettings>::new(), store.clone(), key, None).unwrap();
+    let local = Caller::new("local", Permission::User);
+    let rack = Rack::start_set(local, |settings| settings.connections = Some(connections)).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let eve = rack.user("acme", "eve", Permission::Admin).await;
+    for (user, level) in [("ada", Permission::User), ("max", Permission::User), ("boss", Permission::Owner)] {
+        rack.user("default", user, level).await;
+    }
+    let list = async |key: &str| {
+        let (status, listed) = send(&rack, Method::GET, "/api/connected-accounts", key, Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{listed}");
+        let accounts = listed["accounts"].as_array().unwrap().clone();
+        accounts.iter().map(|account| account["user"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(list(&root).await, [Value::Null, json!("ada"), json!("boss"), json!("max")]);
+    assert_eq!(list(&eve).await, [Value::Null, json!("ada")]);
+    let revoke = async |key: &str, query: &str| {
+        send(&rack, Method::DELETE, &format!("/api/connected-accounts/notes{query}"), key, Value::Null)
+            .await
+            .0
+    };
+    assert_eq!(revoke(&eve, "").await, StatusCode::FORBIDDEN, "the shared one is the operator's");
+    assert_eq!(revoke(&root, "?user=boss").await, StatusCode::FORBIDDEN, "an owner's");
+    assert_eq!(revoke(&root, "?users=ada").await, StatusCode::BAD_REQUEST);
+    assert_eq!(revoke(&root, "?user=ada").await, StatusCode::NO_CONTENT);
+    assert_eq!(revoke(&root, "?user=ada").await, StatusCode::NOT_FOUND);
+    assert_eq!(revoke(&root, "").await, StatusCode::NO_CONTENT);
+    // Who is removed takes the accounts along.
+    assert_eq!(
+        send(&rack, Method::DELETE, "/api/users/max", &root, Value::Null).await.0,
+        StatusCode::NO_CONTENT
+    );
+    assert_eq!(list(&root).await, [json!("boss")]);
+    assert_eq!(list(&eve).await, [json!("ada")]);
+    let records = rack.audit.records();
+    let revoked = records
+        .iter()
+        .filter(|record| record.phase == Phase::Intent && record.tool == "toolrack connections revoke");
+    let whose: Vec<_> = revoked.map(|record| record.arguments.clone().unwrap()["user"].clone()).collect();
+    assert_eq!(whose, [json!("ada"), json!("ada"), Value::Null]);
+}
+
+/// Gives the same backup each time, of more than the system keeps for a client; or has no room.
+struct Given {
+    has_room: AtomicBool,
+    bytes: usize,
+}
+
+impl MakeBackup for Given {
+    fn make(&self) -> BoxFuture<'static, Result<BackupFile, BackupFault>> {
+        let made = match self.has_room.load(Ordering::Relaxed) {
+            false => Err(BackupFault::NoRoom("the disk has 1 MiB left".to_owned())),
+            true => {
+                let mut file = tempfile::tempfile().unwrap();
+                file.write_all(&vec![b'b'; self.bytes]).unwrap();
+                file.rewind().unwrap();
+                Ok(BackupFile { file, bytes: self.bytes as u64, place: Box::new(()) })
+            }
+        };
+        Box::pin(std::future::ready(made))
+    }
+}
+
+#[tokio::test]
+async fn u29_one_backup_is_sent_at_a_time_to_the_operator_alone() {
+    let given = Arc::new(Given { has_room: AtomicBool::new(true), bytes: 64 << 20 });
+    let of_server = given.clone();
+    let local = Caller::new("local", Permission::User);
+    let rack = Rack::start_set(local, |settings| settings.backup = Some(of_server)).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let eve = rack.user("acme", "eve", Permission::Owner).await;
+    let ask = async |key: &str| rack.post("/api/backup", key, &json!({})).send().await.unwrap();
+    assert_eq!(ask(&eve).await.status(), StatusCode::FORBIDDEN, "it has the data of all tenants");
+    let first = ask(&root).await;
+    assert_eq!(first.status(), StatusCode::OK);
+    assert_eq!(first.headers()["cache-control"], "no-store");
+    // As long as it is being read.
+    let busy = ask(&root).await;
+    assert_eq!(busy.status(), StatusCode::CONFLICT);
+    assert_eq!(busy.json::<Value>().await.unwrap()["error"]["type"], "backup_busy");
+    assert_eq!(first.bytes().await.unwrap().len(), given.bytes);
+    // Also where a client goes away in the middle.
+    drop(ask(&root).await);
+    let free = async { while ask(&root).await.status() == StatusCode::CONFLICT {} };
+    crate::support::within(free).await;
+    given.has_room.store(false, Ordering::Relaxed);
+    let refused = async {
+        loop {
+            let answer = ask(&root).await;
+            if answer.status() != StatusCode::CONFLICT {
+                return answer;
+            }
+        }
+    };
+    let refused = crate::support::within(refused).await;
+    assert_eq!(refused.status(), StatusCode::INSUFFICIENT_STORAGE);
+    assert_eq!(refused.json::<Value>().await.unwrap()["error"]["type"], "no_room");
+}
+
+#[tokio::test]
+async fn u29_turns_of_other_servers_are_listed_and_stopped_there() {
+    let store = Arc::new(MemoryStore::default());
+    let local = Caller::new("local", Permission::User);
+    let elsewhere = TurnsElsewhere::new(store.clone(), "one");
+    let rack = Rack::start_set(local, |settings| settings.elsewhere = Some(elsewhere)).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let eve = rack.user("acme", "eve", Permission::Admin).await;
+    // What the server `two` tells.
+    let space = StateSpace { tenant: "default".into(), user: None, name: "server:turns".into() };
+    let turn = json!({"id": 7, "user": "ada", "chat": null, "since": "2026-03-01T12:00:00Z", "model": "qwen3", "rounds": 2, "tools": ["add"]});
+    let told = json!({"at": jiff::Timestamp::now(), "turns": [turn]}).to_string();
+    let put = store.put_state(&space, "told/two", Some(&told), Expected::Anything, &StateLimits::DEFAULT);
+    assert!(put.await.unwrap());
+    let list =
+        async |key: &str| send(&rack, Method::GET, "/api/turns", key, Value::Null).await.1["turns"].clone();
+    let listed = list(&root).await;
+    let expected = json!([{"id": "7", "server": "two", "user": "ada", "chat": null, "since": "2026-03-01T12:00:00Z", "model": "qwen3",
+        "rounds": 2, "tools": ["add"], "trace_id": null}]);
+    assert_eq!(listed, expected);
+    assert_eq!(list(&eve).await, json!([]), "of another tenant");
+    let stop = async |key: &str, id: &str| {
+        send(&rack, Method::DELETE, &format!("/api/turns/{id}"), key, Value::Null).await.0
+    };
+    assert_eq!(stop(&eve, "7?server=two").await, StatusCode::NOT_FOUND);
+    assert_eq!(stop(&root, "7").await, StatusCode::NOT_FOUND, "none of this server");
+    assert_eq!(stop(&root, "8?server=two").await, StatusCode::NOT_FOUND);
+    assert_eq!(stop(&root, "7?server=three").await, StatusCode::NOT_FOUND);
+    assert_eq!(stop(&root, "7?at=two").await, StatusCode::BAD_REQUEST);
+    assert_eq!(store.state(&space, "stop/two").await.unwrap(), None);
+    assert_eq!(stop(&root, "7?server=two").await, StatusCode::NO_CONTENT);
+    let asked = store.state(&space, "stop/two").await.unwrap().unwrap();
+    assert_eq!(asked, r#"[{"id":7,"since":"2026-03-01T12:00:00Z"}]"#);
+    let records = rack.audit.records();
+    let [intent, outcome] = records.as_slice() else { panic!("{records:?}") };
+    assert_eq!((intent.tool.as_str(), outcome.success), ("turns.stop", Some(true)));
+    assert_eq!(intent.arguments, Some(json!({"id": "7", "user": "ada", "server": "two"})));
+}

@@ -1,0 +1,64 @@
+// What holds for everyone: notifications, less motion, the order in which a screen reader meets the page, and that it can be installed.
+
+import { openKept } from './kept.mjs';
+import { URL_UNDER_TEST, check, equal } from './support.mjs';
+
+export async function everyone(browser) {
+  await check('b17 a call that waits is told once as a notification, while nobody looks', async () => {
+    const { page, context } = await openKept(browser, '', {}, async (one) => {
+      await one.addInitScript(() => {
+        window.told = [];
+        window.Notification = class {
+          static permission = 'granted';
+          static requestPermission = async () => 'granted';
+          constructor(title, about) { window.told.push([title, about.tag]); }
+        };
+        localStorage.setItem('toolrack.notify', 'true');
+        Object.defineProperty(document, 'hidden', { get: () => window.away !== false });
+      });
+    });
+    await page.waitForFunction(() => document.title.startsWith('(1)'));
+    const told = [['drop_file waits for your approval', 'a1']];
+    equal(await page.evaluate(() => window.told), told, 'told');
+    // Looked for again, when the page is shown again.
+    await Promise.all([
+      page.waitForResponse((response) => response.url().endsWith('/api/approvals')),
+      page.evaluate(() => { window.away = false; document.dispatchEvent(new Event('visibilitychange')); }),
+    ]);
+    equal(await page.evaluate(() => window.told), told, 'told once');
+    await context.close();
+  });
+
+  await check('b17 who wants less motion gets panels that do not slide', async () => {
+    for (const [reducedMotion, slides] of [['reduce', false], ['no-preference', true]]) {
+      const { page, context } = await openKept(browser, '#chat_1', { reducedMotion, viewport: { width: 390, height: 844 } });
+      await page.waitForSelector('.answer .text table');
+      await page.click('#tools-toggle');
+      await page.waitForSelector('#tools-list .tool');
+      const motion = await page.evaluate(() => getComputedStyle(document.getElementById('tools')).animationName);
+      equal(motion !== 'none', slides, `motion with ${reducedMotion}`);
+      await context.close();
+    }
+  });
+
+  await check('b17 a screen reader meets the chats, what is said, and where to write, in this order', async () => {
+    const { page, context } = await openKept(browser, '#chat_1', { viewport: { width: 1280, height: 860 } });
+    await page.waitForSelector('.answer .text table');
+    const tree = await page.locator('body').ariaSnapshot();
+    const met = ['Search chats', 'Trains to Lyon', 'banner', 'qwen3:8b', 'What is (17 + 4) * 23?', 'calculate', 'The sum is', 'cell "483"', 'Regenerate', 'Ask something'];
+    const places = met.map((what) => tree.indexOf(what));
+    if (places.some((place, index) => place < 0 || place < (places[index - 1] ?? 0))) throw new Error(`${JSON.stringify(met.map((what, index) => [what, places[index]]))} in\n${tree}`);
+    await context.close();
+  });
+
+  await check('b17 the page can be installed', async () => {
+    const { page, context } = await openKept(browser, '', {});
+    const found = await page.evaluate(async () => {
+      const manifest = await (await fetch(document.querySelector('link[rel="manifest"]').href)).json();
+      const icons = await Promise.all(manifest.icons.map(async ({ src }) => (await fetch(src)).ok));
+      return { ...manifest, icons };
+    });
+    equal([found.name, found.display, new URL(found.start_url, URL_UNDER_TEST).href, found.icons], ['Toolrack', 'standalone', URL_UNDER_TEST, [true]], 'manifest');
+    await context.close();
+  });
+}

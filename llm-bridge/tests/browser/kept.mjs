@@ -1,0 +1,108 @@
+// The main views beside pictures that are kept, so that they stay as they were made: `looks/` has them, and `run.py --new-looks` makes
+// them anew. What the server says is the same each time.
+
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import pixelmatch from 'pixelmatch';
+import { PNG } from 'pngjs';
+
+import { ANSWERS, NOW } from './kept_data.mjs';
+import { URL_UNDER_TEST, WAIT, check } from './support.mjs';
+
+const KEPT = process.env.LOOKS ?? '';
+const ANEW = process.env.NEW_LOOKS === '1';
+/** Where a view is put that is not as it was. */
+const SEEN = process.env.SHOTS ?? join(tmpdir(), 'toolrack-looks');
+/** Of a thousand pixels so many may be others: a browser of another version draws some edges otherwise. */
+const MOST = 0.5;
+
+const WINDOWS = [[390, 844], [1280, 800]];
+
+const CHAT = {
+  chat: async (page) => { await page.waitForSelector('.answer .text table'); },
+  inbox: async (page) => {
+    await page.click('#inbox-open');
+    await page.click('#inbox .remember > summary');
+    await page.waitForSelector('#inbox .remember-folder');
+  },
+  settings: async (page) => {
+    await page.click('#settings-open');
+    await page.waitForSelector('#settings .rule');
+  },
+  tools: async (page) => {
+    await page.click('#tools-toggle');
+    await page.waitForSelector('#tools-list .tool');
+  },
+};
+const CONSOLE = ['overview', 'tools', 'people', 'audit'];
+
+/** Opens a view before a server that says what is written down. */
+export async function openKept(browser, address, options, before = async () => {}) {
+  const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'UTC', serviceWorkers: 'block', ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(WAIT);
+  await before(page);
+  await page.clock.setFixedTime(NOW);
+  await page.route(/\/(api|v1|healthz)(\/|\?|$)/, (route) => {
+    const answer = ANSWERS[new URL(route.request().url()).pathname];
+    return answer ? route.fulfill({ json: answer }) : route.fulfill({ status: 404, json: { error: { message: 'nothing is kept here', type: 'not_found' } } });
+  });
+  await page.goto(URL_UNDER_TEST + address);
+  return { page, context };
+}
+
+async function compare(page, name) {
+  // Nothing lies under the pointer.
+  await page.mouse.move(0, 0);
+  await page.evaluate(() => document.fonts.ready.then(() => true));
+  const seen = await page.screenshot({ animations: 'disabled', caret: 'hide', scale: 'css' });
+  const file = join(KEPT, `${name}.png`);
+  if (ANEW) {
+    mkdirSync(KEPT, { recursive: true });
+    writeFileSync(file, seen);
+    return;
+  }
+  const [before, now] = [readFileSync(file), seen].map((bytes) => PNG.sync.read(bytes));
+  const { width, height } = before;
+  if (now.width !== width || now.height !== height) throw new Error(`${now.width} × ${now.height} pixels, expected ${width} × ${height}`);
+  const difference = new PNG({ width, height });
+  const others = pixelmatch(before.data, now.data, difference.data, width, height, { threshold: 0.15 });
+  if (others * 1000 <= width * height * MOST) return;
+  mkdirSync(SEEN, { recursive: true });
+  writeFileSync(join(SEEN, `${name}-now.png`), seen);
+  writeFileSync(join(SEEN, `${name}-difference.png`), PNG.sync.write(difference));
+  throw new Error(`${others} pixels are others: see ${join(SEEN, name)}-now.png and -difference.png; if it is meant, \`run.py --new-looks\` keeps it`);
+}
+
+const open = (browser, address, colorScheme, [width, height]) =>
+  openKept(browser, address, { reducedMotion: 'reduce', colorScheme, viewport: { width, height }, hasTouch: width < 700 });
+
+export async function kept(browser) {
+  if (!KEPT) return;
+  for (const colorScheme of ['light', 'dark']) {
+    for (const size of WINDOWS) {
+      const name = (view) => `${view}-${size[0]}-${colorScheme}`;
+      for (const [view, show] of Object.entries(CHAT)) {
+        await check(`b17 ${name(view)} looks as it was made`, async () => {
+          const { page, context } = await open(browser, '#chat_1', colorScheme, size);
+          await page.waitForSelector('.answer .text table');
+          await show(page);
+          await page.waitForLoadState('networkidle');
+          await compare(page, name(view));
+          await context.close();
+        });
+      }
+      for (const section of CONSOLE) {
+        await check(`b17 ${name(`console-${section}`)} looks as it was made`, async () => {
+          const { page, context } = await open(browser, `admin#${section}`, colorScheme, size);
+          await page.waitForSelector('#section:not([aria-busy]) h1');
+          await page.waitForLoadState('networkidle');
+          await compare(page, name(`console-${section}`));
+          await context.close();
+        });
+      }
+    }
+  }
+}

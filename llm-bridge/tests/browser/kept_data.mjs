@@ -1,0 +1,87 @@
+// What a server says while pictures are taken that have to be the same each time.
+
+export const NOW = new Date('2026-03-02T09:30:00Z');
+
+const none = { daily_limit: { value: 0, from: 'tool', own: 0 }, cooldown_seconds: { value: 0, from: 'tool', own: 0 } };
+const tool = (name, about) => ({
+  name, module: 'local', title: null, description: `${name} does what it says.`, version: '1.0.0', level: 'user', effect: 'read', reads: [], sends: 'nothing', flow_declared: true, limits: none, tags: [],
+  enabled: true, reason: null, tokens: 120, deferred: false, source: `tools/${name}.rs:12`, replaces: null, deprecated: null,
+  parameters: { type: 'object', properties: { text: { type: 'string', description: 'What it is about.' } }, required: ['text'] }, output_schema: null, ...about,
+});
+const TOOLS = [
+  tool('calculate', { title: 'Calculator', description: 'Evaluate an arithmetic expression exactly.', level: 'guest' }),
+  tool('drop_file', { description: 'Drops a file for good.', effect: 'destructive', tokens: 64 }),
+  tool('send_mail', { description: 'Sends a mail.', effect: 'write', sends: 'outside', limits: { ...none, daily_limit: { value: 20, from: 'admin', own: 0 } } }),
+  tool('web_search', { description: 'Searches the web.', enabled: false, reason: 'needs a search service: set `url` under [search]', reads: ['untrusted'] }),
+];
+
+const settings = { model: null, system: 'Answer briefly.', temperature: 0.7, top_p: null, max_tokens: null, thinking: null, tools: null, persona: null };
+const message = (id, parent, role, parts, about = {}) => ({
+  id, parent, role, created_at: '2026-03-02T09:20:00Z', status: 'done', model: role === 'user' ? null : 'qwen3:8b', parts, finish_reason: null, usage: null, duration_ms: null, error: null, ...about,
+});
+const ANSWER = `The sum is **483**, by \`calculate\`.
+
+| step | value |
+|---|---:|
+| 17 + 4 | 21 |
+| 21 · 23 | 483 |
+
+- [x] checked
+- [ ] rounded
+
+\`\`\`python
+print((17 + 4) * 23)  # 483
+\`\`\`
+
+> A note in a quotation.`;
+const call = {
+  type: 'call', id: 'c1', name: 'calculate', dialect: null, state: 'ok', arguments: { expression: '(17 + 4) * 23' }, asked_for: null, message: null, progress: null, approval: null, reason: null, question: null,
+  answer_by: null, result: { result: '483', exact: true }, error: null, said: null, side_effects: [], duration_ms: 12, retry_at: null, parts: [],
+};
+const CHAT = {
+  id: 'chat_1', title: 'A sum', titled_by: 'model', pinned: true, running: false, created_at: '2026-03-02T09:20:00Z', updated_at: '2026-03-02T09:21:00Z', settings, leaf: 'm2', turn: null,
+  messages: [
+    message('m1', null, 'user', [{ type: 'text', text: 'What is (17 + 4) * 23? Show the steps.' }]),
+    message('m2', 'm1', 'assistant', [{ type: 'reasoning', text: 'I should calculate.', duration_ms: 900 }, call, { type: 'text', text: ANSWER }], {
+      finish_reason: 'stop', usage: { prompt_tokens: 664, completion_tokens: 48, total_tokens: 712 }, duration_ms: 1400,
+    }),
+  ],
+};
+const listed = ({ id, title, titled_by, pinned, running, created_at, updated_at }) => ({ id, title, titled_by, pinned, running, created_at, updated_at });
+
+const APPROVAL = {
+  id: 'a1', tool: 'drop_file', arguments: { path: 'notes/2026/march.md' }, user: 'ada', reason: null, requested_at: '2026-03-02T09:28:00Z', expires_at: '2026-03-02T09:34:30Z',
+  remember: [{ scope: 'chat', chat: 'chat_1' }, { scope: 'arguments', arguments: { path: 'notes/2026/march.md' } }, { scope: 'folder', argument: 'path', folder: 'notes/2026', others: {} }],
+};
+
+const record = (seq, about) => ({
+  server: 'main', seq, previous: '0', sha256: '0',
+  record: {
+    phase: 'outcome', tool: 'calculate', call_id: `call-${seq}`, user: 'ada', level: 'user', origin: 'native', arguments: { expression: '(17 + 4) * 23' }, success: true, error: null, error_message: null, duration_ms: 12,
+    ts: '2026-03-02T09:20:05Z', decision: { verdict: 'allow' }, ...about,
+  },
+});
+
+/** Each answer by its path. */
+export const ANSWERS = {
+  '/healthz': { status: 'ok', upstream: 'ollama', model: 'qwen3:8b', tools: 3, sign_in: false, dev: false },
+  '/v1/models': { object: 'list', data: ['qwen3:8b', 'gpt-oss:20b'].map((id) => ({ id, object: 'model', created: 0, owned_by: 'ollama' })) },
+  '/api/account': { user: 'ada', level: 'admin', tenant: 'default', configured: false, operator: true },
+  '/api/tools': { tools: TOOLS },
+  '/api/chats': { chats: [listed(CHAT), { ...listed(CHAT), id: 'chat_2', title: 'Trains to Lyon', pinned: false, updated_at: '2026-03-01T18:00:00Z' }], next: null },
+  '/api/chats/chat_1': CHAT,
+  '/api/chats/chat_1/documents': { documents: [] },
+  '/api/approvals': { approvals: [APPROVAL] },
+  '/api/approval-rules': { rules: [{ id: 'r1', tool: 'drop_file', scope: 'folder', argument: 'path', folder: 'drafts', others: {}, made_at: '2026-03-01T12:00:00Z', applies: true, via: null }] },
+  '/api/questions': { questions: [] },
+  '/api/personas': { personas: [{ name: 'reading', allowed_modules: ['research'], users: ['max'] }] },
+  '/api/documents': { documents: [], upload: false },
+  '/api/users': { users: [
+    { id: 'ada', level: 'admin', personas: [], created_at: '2026-01-05T08:00:00Z', keys: 1 },
+    { id: 'max', level: 'user', personas: ['reading'], created_at: '2026-02-05T08:00:00Z', keys: 0 },
+  ] },
+  '/api/keys': { keys: [{ id: '3f9a1c20', user: 'ada', delegate: false, created_at: '2026-01-05T08:00:00Z', revoked_at: null }] },
+  '/api/modules': { modules: [{ name: 'weather', tools: 2, breaker: 'closed', address: 'http://127.0.0.1:9000', error: null, changes: [] }] },
+  '/api/mcp-servers': { mcp_servers: [{ name: 'notes', tools: 5, breaker: 'open', state: 'away', url: 'https://notes.example/mcp', error: 'connection refused', pinned: true, changes: [] }] },
+  '/api/audit': { records: [record(3, {}), record(2, { tool: 'drop_file', success: false, error: 'refused', error_message: 'ada has refused the call', duration_ms: 4100, ts: '2026-03-02T09:12:00Z' }), record(1, { tool: 'toolrack user add', origin: 'http', arguments: { user: 'max', level: 'user' }, ts: '2026-02-05T08:00:00Z' })], next: null },
+};
