@@ -165,7 +165,7 @@ async fn b21_nobody_else_sees_or_answers_what_a_tool_asks_neither_while_it_waits
     assert_eq!(done.await["call"]["result"]["result"], "Savings: 40 EUR");
     nobody_comes_to(&two, &question, &others).await;
     // The result is for her next call like it, not for that of somebody else.
-    for key in &others[..3] {
+    for key in &others[..2] {
         let body = Some(json!({"tool_name": "balance"}));
         assert_eq!(send(&two, key, Method::POST, "/execute", body).await.0, StatusCode::ACCEPTED);
     }

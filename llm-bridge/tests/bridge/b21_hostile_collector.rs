@@ -111,7 +111,7 @@ async fn serves(does: Does, requests: usize) -> (Seen, Vec<String>) {
         let began = Instant::now();
         let body = json!({"tool_name": "look", "arguments": {}});
         let reply = within(rack.client.post(rack.url("/execute")).json(&body).send()).await.unwrap();
-        assert!(reply.status().is_success() && reply.headers().contains_key("x-toolrack-trace"));
+        assert!(reply.status().is_success());
         assert!(reply.text().await.unwrap().contains("xxx"));
         let health = within(rack.client.get(rack.url("/healthz")).send()).await.unwrap();
         assert!(health.status().is_success());

@@ -124,7 +124,7 @@ pub(super) async fn ask(context: &ToolContext, question: Question) -> Result<Val
         Waited::Closed(state @ (ApprovalState::Answered { .. } | ApprovalState::Declined { .. })) => {
             asked.ended(state, held)
         }
-        Waited::Closed(_) => {
+        Waited::Closed(_) | Waited::Gone => {
             held.release();
             asked.note("withdrawn", None, None);
             Err(AskError::Cancelled)

@@ -53,6 +53,8 @@ fn check_length(tool: &str, arguments: &Value) -> Result<(), ToolError> {
 /// How the wait for an answer ended.
 pub(crate) enum Waited {
     Closed(ApprovalState),
+    /// It was forgotten with its user.
+    Gone,
     /// The caller waits no longer; the approval stays open.
     Enough,
     Expired,
@@ -188,7 +190,8 @@ impl Guards {
                     question.release();
                     return Err(Admission::Refused(refused));
                 }
-                Waited::Cancelled => return Err(Admission::Refused(ToolError::cancelled())),
+                // Asked anew, it would be asked of whoever comes under the same name.
+                Waited::Gone | Waited::Cancelled => return Err(Admission::Refused(ToolError::cancelled())),
             }
         }
     }
@@ -256,8 +259,7 @@ impl Guards {
             match self.approvals.get(context.tenant(), &approval.id).await? {
                 Some(known) => *approval = known,
                 None if approval.time_left(clock.now()).is_zero() => {}
-                // Erased with its user.
-                None => return Ok(Waited::Closed(ApprovalState::Withdrawn)),
+                None => return Ok(Waited::Gone),
             }
             if approval.state != ApprovalState::Pending {
                 return Ok(Waited::Closed(approval.state.clone()));

@@ -114,6 +114,9 @@ mod tests {
             tokio::time::timeout(Duration::from_secs(60), report).await.expect("it goes on").unwrap();
         // With what was seen by then.
         assert_eq!(report["model"], "m", "{report}");
-        assert!(report["complete"] == false && report.to_string().contains("no time"), "{report}");
+        assert!(
+            report["seconds"].as_f64().unwrap() < 20.0 && report.to_string().contains("no time"),
+            "{report}"
+        );
     }
 }

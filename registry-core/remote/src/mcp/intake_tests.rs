@@ -15,7 +15,8 @@ fn listed(name: &str, annotations: Value) -> (String, Result<Listed, String>) {
 
 fn taken(names: &[&str], settings: &McpServerSettings) -> (BTreeMap<String, AcceptedTool>, Vec<ToolFault>) {
     let tools = names.iter().map(|name| listed(name, Value::Null)).collect();
-    let Intake { tools, mut faults } = take("s", Listing { tools, cut: None }, settings);
+    let Intake { tools, mut faults } =
+        take("s", Listing { tools, cut: None, ..Listing::default() }, settings);
     faults.sort_unstable();
     (tools, faults)
 }
@@ -63,7 +64,8 @@ fn b3_no_more_than_a_thousand_tools_are_taken() {
 fn b3_a_hint_tightens_a_check_and_loosens_none_that_is_not_trusted() {
     let effect = |annotations: Value, settings: &McpServerSettings| {
         let tools = vec![listed("a", annotations)];
-        let Intake { tools, mut faults } = take("s", Listing { tools, cut: None }, settings);
+        let Intake { tools, mut faults } =
+            take("s", Listing { tools, cut: None, ..Listing::default() }, settings);
         faults.sort_unstable();
         (tools, faults).0["s.a"].policy
     };
@@ -99,7 +101,7 @@ fn b3_a_schema_that_no_call_can_be_checked_with_costs_that_tool() {
         json!({"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1/schema"}}}),
     ] {
         let Intake { tools, faults } =
-            take("s", Listing { tools: tool(schema.clone()), cut: None }, &settings());
+            take("s", Listing { tools: tool(schema.clone()), cut: None, ..Listing::default() }, &settings());
         assert!(tools.is_empty() && faults.len() == 1, "{schema} {faults:?}");
     }
 }
@@ -115,7 +117,7 @@ fn a4_no_source_has_more_patterns_than_can_be_held() {
     let large = r"^\p{L}{20}N$";
     let listed = |pattern: &str, many: usize| {
         let tools = (0..many).map(|at| tool(at, pattern)).collect();
-        take("s", Listing { tools, cut: None }, &settings()).bound_patterns()
+        take("s", Listing { tools, cut: None, ..Listing::default() }, &settings()).bound_patterns()
     };
     assert_eq!(listed(large, 3).tools.len(), 3);
     let Intake { tools, faults } = listed(large, 200);

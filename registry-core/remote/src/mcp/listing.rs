@@ -51,7 +51,7 @@ pub(super) struct Listing {
     /// Why there may be more that were not read.
     pub(super) cut: Option<String>,
     /// What the definitions so far take, as JSON.
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 impl Listing {

@@ -121,7 +121,7 @@ impl Who {
         Self { tenant: String::new(), user: String::new() }
     }
 
-    pub(super) fn of(tenant: &str, user: &str) -> Self {
+    pub(in crate::mcp) fn of(tenant: &str, user: &str) -> Self {
         Self { tenant: tenant.to_owned(), user: user.to_owned() }
     }
 }
