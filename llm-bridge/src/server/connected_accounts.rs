@@ -2,7 +2,6 @@
 
 use axum::{
     Json,
-    extract::State,
     http::{Method, StatusCode},
 };
 use jiff::Timestamp;
@@ -12,7 +11,6 @@ use serde_json::json;
 use toolrack_remote::mcp::oauth::StoredAccount;
 
 use super::{
-    App,
     admin::{self, Admin, NOT_ADMIN},
     api_error::ApiError,
     name::Name,
@@ -61,8 +59,8 @@ fn list_operation() -> Operation {
     .refuses(403, NOT_ADMIN)
 }
 
-async fn list(State(app): State<App>, Admin(identity): Admin) -> Result<Json<ConnectedAccounts>, ApiError> {
-    let Some(connections) = &app.connections else {
+async fn list(Admin(identity): Admin) -> Result<Json<ConnectedAccounts>, ApiError> {
+    let Some(connections) = identity.connections() else {
         return Ok(Json(ConnectedAccounts { accounts: Vec::new() }));
     };
     let tenant = identity.registry.tenant();
@@ -95,7 +93,6 @@ fn revoke_operation() -> Operation {
 }
 
 async fn revoke(
-    State(app): State<App>,
     Admin(identity): Admin,
     Name(server): Name,
     QueryParameters(Whose { user }): QueryParameters<Whose>,
@@ -114,7 +111,7 @@ async fn revoke(
             user.as_ref().map_or("no shared account".to_owned(), |user| format!("no account of `{user}`"));
         ApiError::not_found("connection_not_found", format!("there is {whose} on `{server}`"))
     };
-    let connections = app.connections.as_ref().ok_or_else(missing)?;
+    let connections = identity.connections().ok_or_else(missing)?;
     let (tenant, of) = match &user {
         Some(user) => (identity.registry.tenant(), user.as_str()),
         None => ("", ""),

@@ -273,7 +273,6 @@ struct App {
     #[debug(skip)]
     eraser: Option<Arc<dyn ErasePerson>>,
     backup: Option<backup::Backups>,
-    connections: Option<toolrack_remote::mcp::oauth::Connections>,
     elsewhere: Option<TurnsElsewhere>,
     configured: Arc<[Configured]>,
     /// Cancelled when the grace period is over.
@@ -340,7 +339,6 @@ fn routes(
         doctor: settings.doctor.clone().map(doctor::Doctor::new),
         eraser: settings.eraser.clone(),
         backup: settings.backup.clone().map(backup::Backups::new),
-        connections: settings.connections.clone(),
         elsewhere: settings.elsewhere.clone(),
         configured: Arc::clone(&settings.configured),
         closing,

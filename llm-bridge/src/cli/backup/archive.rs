@@ -336,7 +336,7 @@ mod tests {
             tables: BTreeMap::new(),
             files,
         };
-        writer.finish(&to, manifest).unwrap();
+        writer.finish(manifest).unwrap().persist(&to).unwrap();
         let into = folder.path().join("into");
         let manifest = unpack(&to, &into, MAX_MANIFEST, free).unwrap();
         assert!(manifest.files.contains_key(&path), "{manifest:?}");
