@@ -9,11 +9,11 @@ use std::{
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::{
-    Item, LitStr, Token,
+    LitStr, Token,
     parse::{ParseStream, Parser},
 };
 
-use crate::{attr, errors::Errors};
+use crate::{attr, errors::Errors, forgotten};
 
 /// The crates of tools that this crate depends on, separated by commas: set by `toolrack_build::tools` in its build script.
 const CRATES: &str = "TOOLRACK_CRATES";
@@ -76,16 +76,21 @@ fn module_of_crate(name: &str) -> String {
 }
 
 /// Where to look.
-struct Place {
+pub(crate) struct Place {
     folder: PathBuf,
     /// The file that asks. It is no tool, and paths are written from its folder, so that they are the same on every
     /// machine.
-    asking: Option<PathBuf>,
+    pub(crate) asking: Option<PathBuf>,
     /// What the core is called here.
-    core: TokenStream,
+    pub(crate) core: TokenStream,
 }
 
 impl Place {
+    #[cfg(test)]
+    pub(crate) fn for_test(core: TokenStream, asking: Option<PathBuf>) -> Self {
+        Self { folder: PathBuf::new(), asking, core }
+    }
+
     /// Reads `"folder", crate = path`, both of which may be left out.
     fn of(input: TokenStream, errors: &mut Errors) -> syn::Result<Self> {
         let read = |input: ParseStream<'_>| {
@@ -131,7 +136,7 @@ impl Place {
                 if folders.contains_key(name) {
                     module = format_ident!("__{module}");
                 }
-                modules.extend(warning(path));
+                modules.extend(forgotten::look(&shown(path), path, self, errors));
                 // In a module with a path of its own, paths are written from there.
                 let path = if depth == 0 { self.path_from_here(path) } else { format!("{name}.rs") };
                 modules.push(file(&module, &path));
@@ -233,37 +238,6 @@ fn shown(path: &Path) -> String {
 
 fn file(module: &Ident, path: &str) -> TokenStream {
     quote!(#[path = #path] mod #module;)
-}
-
-/// Warns of a file without a tool: whoever forgets `#[tool]` would look for it in vain. A use of something deprecated is the one warning
-/// that a macro can give.
-fn warning(path: &Path) -> Option<TokenStream> {
-    let text = fs::read_to_string(path).ok()?;
-    let note = format!(
-        "`{}` has neither a `#[tool]` nor a `#[resource]`\nhelp: put one before its function, or begin the file's name with `_`, \
-         which leaves it out",
-        shown(path)
-    );
-    (!may_hold_tool(&text)).then(|| {
-        quote! {
-            const _: () = {
-                #[deprecated(note = #note)]
-                const FILE_WITHOUT_A_TOOL: () = ();
-                FILE_WITHOUT_A_TOOL
-            };
-        }
-    })
-}
-
-/// Whether a file has a tool or a resource, or something that may become one. What does not parse is left to the compiler.
-fn may_hold_tool(text: &str) -> bool {
-    let is_marked = |line: &str| {
-        let line = line.trim_start();
-        line.starts_with("#[") && ["tool", "resource"].iter().any(|mark| line.contains(mark))
-    };
-    text.lines().any(is_marked)
-        || syn::parse_file(text)
-            .map_or(true, |file| file.items.iter().any(|item| matches!(item, Item::Macro(_))))
 }
 
 /// Whether there are Rust files in a folder or below.
@@ -393,11 +367,6 @@ mod tests {
             assert!(declared.contains(file), "{declared}");
         }
         assert!(declared.contains("modhelper;") && !declared.contains("a.rs`has"), "{declared}");
-        assert!(
-            may_hold_tool("make_tool!(a);")
-                && may_hold_tool("fn {")
-                && may_hold_tool("  #[reg::tool(a = 1)]")
-        );
     }
 
     #[test]

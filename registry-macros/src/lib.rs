@@ -11,6 +11,7 @@ mod docs;
 mod errors;
 mod example;
 mod expand;
+mod forgotten;
 #[cfg(test)]
 mod golden;
 mod literal;
