@@ -1,6 +1,9 @@
 //! Tags that a value opens. A value may have very many ends that are none, and is looked through once for all of them.
 
-use std::{collections::BTreeSet, ops::Bound};
+use std::{
+    collections::BTreeSet,
+    ops::{Bound, Range},
+};
 
 use memchr::memmem;
 
@@ -24,13 +27,16 @@ impl Search {
     /// Whether the value has it before this place.
     pub(super) fn finds(&mut self, text: &str, start: usize, to: usize, sought: &str) -> bool {
         if !self.found {
-            // It may have begun before.
-            let from = self.seen.saturating_sub(sought.len()).max(start);
-            let area = text.as_bytes().get(from..to).unwrap_or_default();
+            let area = text.as_bytes().get(self.area(start, to, sought)).unwrap_or_default();
             self.found = memmem::find(area, sought.as_bytes()).is_some();
             self.seen = to.max(self.seen);
         }
         self.found
+    }
+
+    /// Where it is looked for next. It may have begun in what has been seen.
+    fn area(&self, start: usize, to: usize, sought: &str) -> Range<usize> {
+        self.seen.saturating_sub(sought.len()).max(start)..to
     }
 }
 
@@ -70,5 +76,36 @@ impl Tags {
             }
         }
         self.seen = to.max(self.seen);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b1_a_value_is_looked_through_once_for_all_of_its_ends() {
+        let text = "</a> <aa".repeat(10_000);
+        let (mut search, mut looked) = (Search::from(0), 0);
+        for to in (0..text.len()).step_by(8) {
+            looked += search.area(0, to, "<aaa").len();
+            assert!(!search.finds(&text, 0, to, "<aaa"));
+        }
+        assert!(looked < 2 * text.len(), "{looked} of {} bytes", text.len());
+        // Also where one part ends in it.
+        let mut search = Search::from(1);
+        assert!(!search.finds("<a <a", 1, 4, "<a"));
+        assert!(search.finds("<a <a", 1, 5, "<a"));
+        assert!(!Search::from(1).finds("<a", 1, 2, "<a"));
+    }
+
+    #[test]
+    fn tags_are_told_by_how_their_names_begin() {
+        let text = "<parameters> <parameter> </parameterx";
+        for (more, closes) in [("s", true), ("sx", false), ("x", false), ("t", false)] {
+            let mut tags = Tags::from(0);
+            assert!(!tags.closes(text, 0, "parameter", more), "{more}");
+            assert_eq!(tags.closes(text, text.len(), "parameter", more), closes, "{more}");
+        }
     }
 }
