@@ -11,6 +11,7 @@ mod cases;
 mod chat;
 mod checker;
 mod definitions;
+mod forged;
 mod gemini;
 mod lowering;
 mod namespaces;
