@@ -13,6 +13,7 @@ mod checker;
 mod definitions;
 mod forged;
 mod gemini;
+mod hostile;
 mod lowering;
 mod namespaces;
 mod ollama;
