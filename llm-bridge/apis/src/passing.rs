@@ -5,6 +5,15 @@ use serde_json::value::RawValue;
 
 use crate::Provider;
 
+/// Fields in which Toolrack itself says what happens to tools. Clients believe them, so that none is taken from a model server.
+const OURS: [&str; 3] = ["x_toolrack", "event", "toolrack"];
+
+/// Whether only Toolrack may write a field, with or without its place in front (`choice.event`). Some readers of JSON do not tell case.
+pub(crate) fn is_ours(name: &str) -> bool {
+    let name = name.rsplit('.').next().unwrap_or(name);
+    OURS.iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
 /// A JSON text, kept as it was written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]

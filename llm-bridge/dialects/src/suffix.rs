@@ -43,6 +43,12 @@ impl Unsuffixed {
         Self { suffix, plain: String::new(), read: 0, cuts: Vec::new() }
     }
 
+    /// How much of the text has been read.
+    #[cfg(test)]
+    pub(super) fn read(&self) -> usize {
+        self.read
+    }
+
     /// How much of `text` to read next. The parts grow with what has been read, so that a long text has few.
     pub(super) fn part<'t>(&self, text: &'t str) -> &'t str {
         let end = (2 * self.read).max(FIRST_PART).min(text.len());

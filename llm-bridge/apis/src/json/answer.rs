@@ -9,7 +9,7 @@ use serde::{
 use serde_json::{Value, value::RawValue};
 
 use super::fields::Name;
-use crate::number::whole_number;
+use crate::{number::whole_number, passing::is_ours};
 
 /// The known fields of an object.
 pub(crate) trait Known<'de>: Default {
@@ -17,7 +17,7 @@ pub(crate) trait Known<'de>: Default {
     fn read<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error>;
 }
 
-/// An object of a model server: its known fields, and the others as they are, without nulls. Anything but an object is one without
+/// An object of a model server: its known fields, and the others as they are, without nulls and what only Toolrack may say. Anything but an object is one without
 /// fields.
 #[derive(Debug, Default)]
 pub(crate) struct Open<'a, T> {
@@ -43,7 +43,7 @@ impl<'de, T: Known<'de>> Deserialize<'de> for Open<'de, T> {
                         continue;
                     }
                     let value: &'de RawValue = map.next_value()?;
-                    if value.get() != "null" {
+                    if value.get() != "null" && !is_ours(&name) {
                         open.rest.push((name, value));
                     }
                 }

@@ -9,10 +9,10 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
 
 use super::{API, DURATIONS, OF_MESSAGE, message_json::CallJson};
-use crate::{ClientCall, Encode, FinishReason, Framing, Passing, RawJson, ToolStatus, TurnEvent, Usage};
-
-/// The field that Toolrack writes itself; one of a model server is left out.
-const OWN: &str = "x_toolrack";
+use crate::{
+    ClientCall, Encode, FinishReason, Framing, Passing, RawJson, ToolStatus, TurnEvent, Usage,
+    passing::is_ours,
+};
 
 /// Where a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -311,7 +311,7 @@ impl Serialize for MessageJson<'_> {
         map.serialize_entry("role", "assistant")?;
         write_said(&mut map, "content", self.0)?;
         for (name, value) in self.0.passing {
-            if let Some(name) = name.strip_prefix(OF_MESSAGE) {
+            if let Some(name) = name.strip_prefix(OF_MESSAGE).filter(|name| !is_ours(name)) {
                 map.serialize_entry(name, value)?;
             }
         }
@@ -341,7 +341,7 @@ struct LineFields<'a>(&'a [(Box<str>, RawJson)]);
 
 impl Serialize for LineFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let here = self.0.iter().filter(|(name, _)| !name.starts_with(OF_MESSAGE) && **name != *OWN);
+        let here = self.0.iter().filter(|(name, _)| !name.starts_with(OF_MESSAGE) && !is_ours(name));
         serializer.collect_map(here.map(|(name, value)| (name, value)))
     }
 }

@@ -7,10 +7,11 @@ use super::{
     API, OF_CHOICE, OF_MESSAGE,
     call::{CallJson, FunctionJson},
 };
-use crate::{RawJson, TurnEvent, Usage, json::Leftover, passing::Fields};
-
-/// Fields that Toolrack writes itself; those of a model server are left out.
-pub(super) const OWN: &[&str] = &["x_toolrack", "event"];
+use crate::{
+    RawJson, TurnEvent, Usage,
+    json::Leftover,
+    passing::{Fields, is_ours},
+};
 
 #[derive(Serialize)]
 pub(super) struct Chunk<'a> {
@@ -123,11 +124,11 @@ impl Serialize for Placed<'_> {
         let here = self.fields.iter().filter_map(|(name, value)| {
             let name = name.strip_prefix(self.place)?;
             let is_here = match self.place {
-                "" => !name.starts_with(OF_CHOICE) && !name.starts_with(OF_MESSAGE) && !OWN.contains(&name),
+                "" => !name.starts_with(OF_CHOICE) && !name.starts_with(OF_MESSAGE),
                 OF_CHOICE => name != LOGPROBS,
                 _ => true,
             };
-            is_here.then_some((name, value))
+            (is_here && !is_ours(name)).then_some((name, value))
         });
         serializer.collect_map(here)
     }

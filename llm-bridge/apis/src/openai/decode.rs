@@ -11,6 +11,7 @@ use crate::{
     CallInput, CallPiece, Failure, FailureKind, Frame, Passing, Piece, Progress, RawJson, UpstreamDetails,
     Usage,
     json::{Entries, Open, Text},
+    passing::is_ours,
 };
 
 /// Reads an event of a stream.
@@ -154,7 +155,9 @@ pub(crate) fn failure_of(json: &str, status: Option<u16>) -> Failure {
         failure.status = status.filter(|status| (400..500).contains(status)).unwrap_or(400);
     }
     let others = fields.into_iter().filter(|(name, value)| {
-        !value.is_null() && !matches!(name.as_str(), "message" | "object" | "detail" | "error")
+        !value.is_null()
+            && !is_ours(name)
+            && !matches!(name.as_str(), "message" | "object" | "detail" | "error")
     });
     let others = others.map(|(name, value)| (name.into(), RawJson::of(&value))).collect();
     let code = code.as_ref().map(RawJson::of);

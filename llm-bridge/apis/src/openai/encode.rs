@@ -11,12 +11,14 @@ use super::{
     API, OF_CHOICE, OF_MESSAGE,
     call::CallJson,
     chunk::{
-        Chunk, ChunkChoice, Delta, Logprobs, Message, OWN, Placed, Reply, ToolFields, UsageJson, WholeChoice,
+        Chunk, ChunkChoice, Delta, Logprobs, Message, Placed, Reply, ToolFields, UsageJson, WholeChoice,
     },
     extra::Extra,
     front::error_body,
 };
-use crate::{CallInput, ClientCall, Encode, FinishReason, Framing, Passing, TurnEvent, Usage};
+use crate::{
+    CallInput, ClientCall, Encode, FinishReason, Framing, Passing, TurnEvent, Usage, passing::is_ours,
+};
 
 /// What the chunks of a stream and a whole reply have in common.
 #[derive(Debug)]
@@ -329,7 +331,6 @@ impl Encode for WholeEncoder {
             finish_reason: self.head.reason(&reason),
             passing: &self.extra.choice,
         };
-        OWN.iter().for_each(|name| drop(self.extra.reply.shift_remove(*name)));
         let reply = Reply {
             id: &self.head.id,
             object: "chat.completion",
@@ -349,7 +350,7 @@ impl Encode for WholeEncoder {
 /// Passing fields by their place, to be put together with others.
 fn extra_of(passing: &Passing) -> Extra {
     let mut extra = Extra::default();
-    for (name, value) in passing.to(API) {
+    for (name, value) in passing.to(API).iter().filter(|(name, _)| !is_ours(name)) {
         let (fields, name) = match (name.strip_prefix(OF_CHOICE), name.strip_prefix(OF_MESSAGE)) {
             (Some(name), _) => (&mut extra.choice, name),
             (_, Some(name)) => (&mut extra.message, name),

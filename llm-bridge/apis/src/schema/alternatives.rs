@@ -46,7 +46,7 @@ impl Lowering<'_> {
             apart.push(self.peek(branch)?);
         }
         let overlap = apart.iter().enumerate().any(|(index, one)| {
-            apart.iter().skip(index + 1).any(|other| !are_apart(one.as_ref(), other.as_ref()))
+            apart.iter().skip(index + 1).any(|other| !self.compared.are_apart(one.as_ref(), other.as_ref()))
         });
         if overlap {
             if !self.path.is_empty() {
@@ -257,6 +257,7 @@ impl Lowering<'_> {
     /// Lowers `anyOf` into a schema; false if nothing can match.
     pub(super) fn any_of(&mut self, lowered: &mut Schema, branches: Value) -> Result<bool, String> {
         let mut kept: Vec<Schema> = Vec::new();
+        let mut seen: HashSet<Schema> = HashSet::new();
         let mut takes_null = false;
         let nulls = self.nulls;
         for (index, branch) in list("anyOf", branches)?.iter().enumerate() {
@@ -264,7 +265,7 @@ impl Lowering<'_> {
                 self.inside("anyOf", |this| this.inside(&index.to_string(), |this| this.schema(branch)))?;
             match branch {
                 Some(branch) if self.form.nullable && is_null(&branch) => takes_null = true,
-                Some(branch) if !kept.contains(&branch) => kept.push(branch),
+                Some(branch) if seen.insert(branch.clone()) => kept.push(branch),
                 _ => {}
             }
         }
@@ -307,46 +308,6 @@ impl Lowering<'_> {
 
 fn is_null(schema: &Schema) -> bool {
     schema.get("type").is_some_and(|name| *name == "null")
-}
-
-/// Whether no value matches both.
-fn are_apart(one: Option<&Schema>, other: Option<&Schema>) -> bool {
-    let (Some(one), Some(other)) = (one, other) else { return true };
-    let values = |schema: &Schema| match (schema.get("const"), schema.get("enum")) {
-        (Some(value), _) => Some(vec![value.clone()]),
-        (None, Some(Value::Array(values))) => Some(values.clone()),
-        _ => None,
-    };
-    if let (Some(one), Some(other)) = (values(one), values(other)) {
-        // To a schema, `1` and `1.0` are equal.
-        let is_same = |a: &Value, b: &Value| a == b || (a.is_number() && a.as_f64() == b.as_f64());
-        let flat = one.iter().chain(&other).all(|value| !value.is_array() && !value.is_object());
-        return flat && !one.iter().any(|a| other.iter().any(|b| is_same(a, b)));
-    }
-    let (Ok(Some(types)), Ok(Some(other_types))) = (types(one), types(other)) else { return false };
-    let meets =
-        |a: &str, b: &str| a == b || (a == "integer" && b == "number") || (a == "number" && b == "integer");
-    if !types.iter().any(|a| other_types.iter().any(|b| meets(a, b))) {
-        return true;
-    }
-    // Objects with a property that discriminates between them.
-    let objects = types == ["object"] && other_types == ["object"];
-    let required = |schema: &Schema, name: &String| {
-        schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|n| n == name))
-    };
-    let property = |schema: &Schema, name: &String| match schema.get("properties")?.get(name)? {
-        Value::Object(property) => Some(property.clone()),
-        _ => None,
-    };
-    let named = one.get("properties").and_then(Value::as_object);
-    objects
-        && named.into_iter().flat_map(Map::keys).any(|name| {
-            required(one, name)
-                && required(other, name)
-                && property(one, name)
-                    .zip(property(other, name))
-                    .is_some_and(|(a, b)| are_apart(Some(&a), Some(&b)))
-        })
 }
 
 fn type_of(value: &Value) -> &'static str {

@@ -1,5 +1,7 @@
 //! Merges two schemas: exactly what matches both matches the result.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::vocabulary::{is_annotation, modernize};
@@ -107,21 +109,25 @@ fn conjoin_properties(outer: &mut Schema, inner: &mut Schema) {
     {
         return;
     }
-    let named = |schema: &Schema| match schema.get("properties") {
-        None => Some(Map::new()),
-        Some(Value::Object(named)) => Some(named.clone()),
-        Some(_) => None,
+    let is_named = |schema: &Schema| schema.get("properties").is_none_or(Value::is_object);
+    if !is_named(outer) || !is_named(inner) {
+        return;
+    }
+    let named = |schema: &mut Schema| match schema.get_mut("properties").map(Value::take) {
+        Some(Value::Object(named)) => named,
+        _ => Map::new(),
     };
-    let (Some(of_outer), Some(of_inner)) = (named(outer), named(inner)) else { return };
+    let (mut all, of_inner) = (named(outer), named(inner));
     let others = |schema: &Schema| schema.get("additionalProperties").cloned().unwrap_or(json!(true));
     let (outer_rest, inner_rest) = (others(outer), others(inner));
-    let mut all = Map::new();
-    for name in of_outer.keys().chain(of_inner.keys()) {
-        if !all.contains_key(name) {
-            let one = of_outer.get(name).unwrap_or(&outer_rest);
-            let other = of_inner.get(name).unwrap_or(&inner_rest);
-            all.insert(name.clone(), both(one, other));
+    if inner_rest != true {
+        for (_, one) in all.iter_mut().filter(|(name, _)| !of_inner.contains_key(*name)) {
+            *one = both(one, &inner_rest);
         }
+    }
+    for (name, other) in of_inner {
+        let one = both(all.get(&name).unwrap_or(&outer_rest), &other);
+        all.insert(name, one);
     }
     for keyword in PROPERTIES {
         inner.shift_remove(keyword);
@@ -162,14 +168,13 @@ fn merge(keyword: &str, one: &Value, other: &Value) -> Option<Value> {
         }
         "uniqueItems" => Some(json!(*one == true || *other == true)),
         "required" => {
-            let mut names = one.as_array()?.clone();
-            names.extend(
-                other.as_array()?.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>(),
-            );
-            Some(names.into())
+            let (names, others) = (one.as_array()?, other.as_array()?);
+            let known: HashSet<&Value> = names.iter().collect();
+            let others = others.iter().filter(|name| !known.contains(name));
+            Some(names.iter().chain(others).cloned().collect())
         }
         "enum" => {
-            let values = other.as_array()?;
+            let values: HashSet<&Value> = other.as_array()?.iter().collect();
             Some(one.as_array()?.iter().filter(|value| values.contains(value)).cloned().collect())
         }
         "type" => common_types(one, other),
@@ -187,11 +192,13 @@ fn common_types(one: &Value, other: &Value) -> Option<Value> {
         }
     };
     let (one, other) = (list(one)?, list(other)?);
-    let has = |types: &[String], name: &str| types.iter().any(|have| have == name);
-    let takes =
-        |types: &[String], name: &str| has(types, name) || (name == "integer" && has(types, "number"));
-    let mut common: Vec<&String> = one.iter().filter(|name| takes(&other, name)).collect();
-    common.extend(other.iter().filter(|name| takes(&one, name) && !has(&one, name)));
+    let set = |types: &[String]| -> HashSet<String> { types.iter().cloned().collect() };
+    let (of_one, of_other) = (set(&one), set(&other));
+    let takes = |types: &HashSet<String>, name: &str| {
+        types.contains(name) || (name == "integer" && types.contains("number"))
+    };
+    let mut common: Vec<&String> = one.iter().filter(|name| takes(&of_other, name)).collect();
+    common.extend(other.iter().filter(|name| takes(&of_one, name) && !of_one.contains(*name)));
     match common.as_slice() {
         [] => None,
         [only] => Some(json!(only)),

@@ -5,6 +5,7 @@
 //! and reported as a loss. What matches the result matches the original, unless a loss is marked as widening.
 
 mod alternatives;
+mod apart;
 mod conjoin;
 mod nulls;
 mod object;
@@ -21,7 +22,8 @@ pub use nulls::remove_nulls;
 pub(crate) use words::with_words;
 
 use self::{
-    reference::step,
+    apart::Compared,
+    reference::{Anchors, Targets, step},
     vocabulary::{Kind, check, domain, is_constraint, kind, types},
     words::say,
 };
@@ -37,6 +39,8 @@ const MAX_SCHEMAS: usize = 10_000;
 const MAX_VALUES: usize = 100_000;
 /// The maximum number of values copied, which bounds large subschemas that are referenced often.
 const MAX_COPIED: usize = 500_000;
+/// The maximum size of the places of all subschemas and losses, each written out as a JSON pointer, in bytes.
+const MAX_PATHS: usize = 4 << 20;
 
 /// A lowered schema.
 #[derive(Debug)]
@@ -108,11 +112,13 @@ struct Lowering<'s> {
     depth: usize,
     schemas: usize,
     copied: usize,
+    compared: Compared,
+    paths: usize,
+    anchors: Anchors,
     /// The pointers of the references that are being inlined. Those from `own_references` on belong to the current place.
     references: Vec<String>,
     own_references: usize,
-    /// The targets of references that are kept, by pointer and by name in `$defs`.
-    targets: Vec<(String, String)>,
+    targets: Targets,
     /// The number of optional properties that were made nullable.
     nulls: usize,
     losses: Vec<Lost>,
@@ -128,9 +134,12 @@ impl<'s> Lowering<'s> {
             depth: 0,
             schemas: 0,
             copied: 0,
+            compared: Compared::default(),
+            paths: 0,
+            anchors: Anchors::default(),
             references: Vec::new(),
             own_references: 0,
-            targets: Vec::new(),
+            targets: Targets::default(),
             nulls: 0,
             losses: Vec::new(),
             words: Vec::new(),
@@ -153,6 +162,7 @@ impl<'s> Lowering<'s> {
 
     fn lose(&mut self, keyword: &str, done: impl Into<String>, widened: bool) {
         let lost = Lost { path: self.path.clone(), keyword: keyword.to_owned(), done: done.into(), widened };
+        self.paths += self.path.len();
         self.losses.push(lost);
     }
 
@@ -167,8 +177,18 @@ impl<'s> Lowering<'s> {
     /// Counts one more subschema and what is copied for it against the limits.
     fn count<'v>(&mut self, copied: impl IntoIterator<Item = &'v Value>) -> Result<(), String> {
         self.schemas += 1;
+        self.paths += self.path.len();
+        self.copy(copied)
+    }
+
+    /// Counts what is copied against the limits.
+    fn copy<'v>(&mut self, copied: impl IntoIterator<Item = &'v Value>) -> Result<(), String> {
         self.copied += size(copied).0;
-        if self.depth > MAX_DEPTH || self.schemas > MAX_SCHEMAS || self.copied > MAX_COPIED {
+        if self.depth > MAX_DEPTH
+            || self.schemas > MAX_SCHEMAS
+            || self.copied > MAX_COPIED
+            || self.paths > MAX_PATHS
+        {
             return Err("the schema is nested too deep or too large with its references followed".to_owned());
         }
         Ok(())

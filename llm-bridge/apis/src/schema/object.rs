@@ -1,5 +1,7 @@
 //! Properties: their names, the required ones, and what a form requires of every object and array.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{Lowering, Schema, vocabulary::types};
@@ -35,10 +37,11 @@ impl Lowering<'_> {
         let Value::Object(properties) = properties else {
             return Err(format!("`{}`: `properties` has to be schemas by name", self.path));
         };
+        let required: HashSet<&str> =
+            required.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let mut kept = Map::new();
         for (name, property) in properties {
-            let is_required =
-                required.as_array().is_some_and(|names| names.iter().any(|other| *other == name));
+            let is_required = required.contains(name.as_str());
             let lowered = self.inside("properties", |this| {
                 this.inside(&name, |this| this.property(&name, is_required, closed, &property))
             })?;

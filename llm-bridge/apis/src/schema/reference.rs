@@ -1,9 +1,15 @@
 //! `$ref`, inlined or kept.
 
+use std::{
+    borrow::Cow,
+    cell::OnceCell,
+    collections::{HashMap, HashSet},
+};
+
 use serde_json::{Map, Value};
 
 use super::{
-    Lowering, Schema,
+    Lowering, MAX_PATHS, Schema,
     conjoin::{conjoin, settle_unevaluated},
     list, never,
     vocabulary::modernize,
@@ -47,6 +53,7 @@ impl Lowering<'_> {
         {
             for branch in list("allOf", branches)? {
                 let Some(branch) = self.resolve(&branch, false)? else { return Ok(None) };
+                self.copy(merged(&schema, &branch))?;
                 conjoin(&mut schema, branch);
             }
         }
@@ -56,7 +63,7 @@ impl Lowering<'_> {
 
     /// The target of a reference.
     fn target(&self, reference: &Value) -> Result<String, String> {
-        pointer(self.document, reference.as_str().ok_or("`$ref` has to be a text")?)
+        self.anchors.pointer(self.document, reference.as_str().ok_or("`$ref` has to be a text")?)
     }
 
     /// Inlines a reference; false if nothing can match.
@@ -81,6 +88,7 @@ impl Lowering<'_> {
             None => {
                 self.references.push(at);
                 let Some(target) = self.resolve(target, false)? else { return Ok(false) };
+                self.copy(merged(schema, &target))?;
                 conjoin(schema, target);
             }
         }
@@ -90,27 +98,14 @@ impl Lowering<'_> {
     /// The name in `$defs` of a reference's target.
     pub(super) fn name_target(&mut self, reference: &Value) -> Result<String, String> {
         let at = self.target(reference)?;
-        if let Some((_, name)) = self.targets.iter().find(|(known, _)| *known == at) {
-            return Ok(name.clone());
-        }
-        let base = at.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("root");
-        let base: String = base.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        let is_free = |name: &str| self.targets.iter().all(|(_, other)| other != name);
-        let mut name = base.clone();
-        let mut number = 2_u32;
-        while !is_free(&name) {
-            name = format!("{base}_{number}");
-            number += 1;
-        }
-        self.targets.push((at, name.clone()));
-        Ok(name)
+        Ok(self.targets.name(at))
     }
 
     /// Adds the targets of the references that were kept to `$defs`.
     pub(super) fn lower_targets(&mut self, root: &mut Schema) -> Result<(), String> {
         let mut definitions = Map::new();
         // Targets refer to further ones.
-        while let Some((at, name)) = self.targets.get(definitions.len()).cloned() {
+        while let Some((at, name)) = self.targets.all.get(definitions.len()).cloned() {
             let document = self.document;
             let Some(target) = document.pointer(&at) else { break };
             self.path = step("/$defs", &name);
@@ -124,24 +119,69 @@ impl Lowering<'_> {
     }
 }
 
-/// The JSON pointer of a reference within its own document.
-///
-/// # Errors
-/// Why it cannot be resolved.
-pub(super) fn pointer(root: &Value, reference: &str) -> Result<String, String> {
-    let own = root.get("$id").and_then(Value::as_str).unwrap_or_default();
-    let fragment = reference.strip_prefix('#').or_else(|| {
-        let after = reference.strip_prefix(own.trim_end_matches('#'))?;
-        if after.is_empty() { Some("") } else { after.strip_prefix('#') }
-    });
-    let nowhere = || format!("`$ref`: `{reference}` leads to nothing in the schema");
-    let fragment = decoded(fragment.ok_or_else(nowhere)?).ok_or_else(nowhere)?;
-    let found = if fragment.is_empty() || fragment.starts_with('/') {
-        root.pointer(&fragment).map(|_| fragment)
-    } else {
-        anchored(root, &fragment)
-    };
-    found.ok_or_else(nowhere)
+/// What a schema has that is copied when another is merged into it.
+fn merged<'s>(outer: &'s Schema, inner: &'s Schema) -> impl Iterator<Item = &'s Value> {
+    let closed = inner.contains_key("additionalProperties").then(|| outer.get("properties")).flatten();
+    let others = inner.keys().filter(|keyword| *keyword != "properties");
+    others.filter_map(|keyword| outer.get(keyword)).chain(closed)
+}
+
+/// The targets of references that are kept.
+#[derive(Default)]
+pub(super) struct Targets {
+    /// By pointer and by name in `$defs`, in their order.
+    all: Vec<(String, String)>,
+    /// The name of each pointer.
+    names: HashMap<String, String>,
+    taken: HashSet<String>,
+    /// The number that comes next behind a name that is taken.
+    numbers: HashMap<String, u32>,
+}
+
+impl Targets {
+    /// The name of a target, a new one where it has none.
+    fn name(&mut self, at: String) -> String {
+        if let Some(name) = self.names.get(&at) {
+            return name.clone();
+        }
+        let base = at.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("root");
+        let base: String = base.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let mut name = base.clone();
+        let number = self.numbers.entry(base.clone()).or_insert(2);
+        while !self.taken.insert(name.clone()) {
+            name = format!("{base}_{number}");
+            *number += 1;
+        }
+        self.names.insert(at.clone(), name.clone());
+        self.all.push((at, name.clone()));
+        name
+    }
+}
+
+/// The places of the anchors of a document, found once.
+#[derive(Default)]
+pub(super) struct Anchors(OnceCell<HashMap<String, String>>);
+
+impl Anchors {
+    /// The JSON pointer of a reference within its own document, which is the same each time.
+    ///
+    /// # Errors
+    /// Why it cannot be resolved.
+    pub(super) fn pointer(&self, root: &Value, reference: &str) -> Result<String, String> {
+        let own = root.get("$id").and_then(Value::as_str).unwrap_or_default();
+        let fragment = reference.strip_prefix('#').or_else(|| {
+            let after = reference.strip_prefix(own.trim_end_matches('#'))?;
+            if after.is_empty() { Some("") } else { after.strip_prefix('#') }
+        });
+        let nowhere = || format!("`$ref`: `{reference}` leads to nothing in the schema");
+        let fragment = decoded(fragment.ok_or_else(nowhere)?).ok_or_else(nowhere)?;
+        let found = if fragment.is_empty() || fragment.starts_with('/') {
+            root.pointer(&fragment).map(|_| fragment)
+        } else {
+            self.0.get_or_init(|| anchors(root)).get(&fragment).cloned()
+        };
+        found.ok_or_else(nowhere)
+    }
 }
 
 /// Percent-decodes a fragment.
@@ -160,26 +200,31 @@ fn decoded(fragment: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The place of the schema with an `$anchor`. To `$ref`, a `$dynamicAnchor` is the same.
-fn anchored(root: &Value, name: &str) -> Option<String> {
+/// The places of the schemas with an `$anchor`, as far as they are not too long together. To `$ref`, a `$dynamicAnchor` is the same.
+fn anchors(root: &Value) -> HashMap<String, String> {
+    let mut found = HashMap::new();
+    let mut size = 0;
     let mut open = vec![(String::new(), root)];
     while let Some((place, value)) = open.pop() {
-        let has_name = |keyword| value.get(keyword).and_then(Value::as_str) == Some(name);
-        if has_name("$anchor") || has_name("$dynamicAnchor") {
-            return Some(place);
+        for name in ["$anchor", "$dynamicAnchor"].iter().filter_map(|keyword| value.get(*keyword)?.as_str()) {
+            found.entry(name.to_owned()).or_insert_with(|| place.clone());
         }
-        match value {
-            Value::Object(fields) => {
-                open.extend(fields.iter().map(|(key, value)| (step(&place, key), value)));
-            }
+        let parts: Vec<(Cow<'_, str>, &Value)> = match value {
+            Value::Object(fields) => fields.iter().map(|(key, value)| (key.into(), value)).collect(),
             Value::Array(items) => {
-                let items = items.iter().enumerate();
-                open.extend(items.map(|(index, value)| (step(&place, &index.to_string()), value)));
+                items.iter().enumerate().map(|(index, value)| (index.to_string().into(), value)).collect()
             }
-            _ => {}
+            _ => continue,
+        };
+        for (key, value) in parts.into_iter().filter(|(_, value)| value.is_object() || value.is_array()) {
+            size += place.len() + key.len();
+            if size > MAX_PATHS {
+                return found;
+            }
+            open.push((step(&place, &key), value));
         }
     }
-    None
+    found
 }
 
 /// Extends a JSON pointer by one step.
@@ -196,6 +241,7 @@ mod tests {
     #[test]
     fn references_are_followed_in_every_form() {
         let root = json!({"$id": "https://a.example/s", "$defs": {"a b": {"$anchor": "x"}, "c/d": {}}});
+        let anchors = Anchors::default();
         for (reference, expected) in [
             ("#", Some("")),
             ("https://a.example/s", Some("")),
@@ -208,8 +254,8 @@ mod tests {
             ("#%zz", None),
             ("other.json#/a", None),
         ] {
-            assert_eq!(pointer(&root, reference).ok().as_deref(), expected, "{reference}");
+            assert_eq!(anchors.pointer(&root, reference).ok().as_deref(), expected, "{reference}");
         }
-        assert!(pointer(&root, "#y").unwrap_err().contains("#y"));
+        assert!(anchors.pointer(&root, "#y").unwrap_err().contains("#y"));
     }
 }

@@ -1,5 +1,7 @@
 //! The root: an object, whose alternatives are merged if the form has no `anyOf` there.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -64,9 +66,11 @@ impl Lowering<'_> {
             true,
         );
         root.insert("properties".to_owned(), all_properties(&forms).into());
-        let required = |form: &Schema| names(form.get("required"));
-        let mut common = forms.first().map(required).unwrap_or_default();
-        common.retain(|name| forms.iter().all(|form| required(form).contains(name)));
+        let mut common = forms.first().map(|form| names(form.get("required"))).unwrap_or_default();
+        for form in &forms {
+            let required: HashSet<String> = names(form.get("required")).into_iter().collect();
+            common.retain(|name| required.contains(name));
+        }
         root.shift_remove("required");
         root.extend((!common.is_empty()).then(|| ("required".to_owned(), json!(common))));
         let closed = forms.iter().all(|form| form.get("additionalProperties") == Some(&json!(false)));
@@ -81,14 +85,18 @@ impl Lowering<'_> {
 /// Each property with what any of the forms accepts for it.
 fn all_properties(forms: &[Schema]) -> Schema {
     let mut all: Vec<(&String, Vec<&Value>)> = Vec::new();
+    let mut places: HashMap<&String, (usize, HashSet<&Value>)> = HashMap::new();
     for form in forms {
         let properties = form.get("properties").and_then(Value::as_object);
         // A property that one form forbids may be in another.
         for (name, property) in properties.into_iter().flatten().filter(|(_, property)| **property != false) {
-            match all.iter_mut().find(|(known, _)| *known == name) {
-                None => all.push((name, vec![property])),
-                Some((_, several)) if several.contains(&property) => {}
+            let (place, seen) = places.entry(name).or_insert_with(|| (all.len(), HashSet::new()));
+            if !seen.insert(property) {
+                continue;
+            }
+            match all.get_mut(*place) {
                 Some((_, several)) => several.push(property),
+                None => all.push((name, vec![property])),
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Objects in OpenAI's strict mode: <https://platform.openai.com/docs/guides/structured-outputs>.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{Lowering, Schema};
@@ -31,12 +33,12 @@ impl Lowering<'_> {
             }
         }
         let required = lowered.shift_remove("required").unwrap_or_default();
-        let is_required =
-            |name: &str| required.as_array().is_some_and(|names| names.iter().any(|n| n == name));
+        let required: HashSet<&str> =
+            required.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let mut names = Vec::new();
         if let Some(Value::Object(properties)) = lowered.get_mut("properties") {
             for (name, property) in properties.iter_mut() {
-                if !is_required(name) && !takes_null(property) {
+                if !required.contains(name.as_str()) && !takes_null(property) {
                     add_null(property);
                     self.nulls += 1;
                 }

@@ -116,9 +116,19 @@ pub(super) fn types(schema: &Map<String, Value>) -> Result<Option<Vec<&str>>, St
         Some(Value::Array(names)) => names.iter().collect(),
         Some(name) => vec![name],
     };
-    let known: Vec<&str> =
-        named.iter().filter_map(|name| name.as_str().filter(|name| TYPES.contains(name))).collect();
-    if known.is_empty() || known.len() < named.len() {
+    // Each once, however often it is named.
+    let mut known: Vec<&str> = Vec::new();
+    for name in &named {
+        match name.as_str().filter(|name| TYPES.contains(name)) {
+            Some(name) if known.contains(&name) => {}
+            Some(name) => known.push(name),
+            None => known.clear(),
+        }
+        if known.is_empty() {
+            break;
+        }
+    }
+    if known.is_empty() {
         return Err(format!("`type` has to be of {}", TYPES.join(", ")));
     }
     Ok(Some(known))

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Lowered, Schema,
-    reference::pointer,
+    reference::Anchors,
     vocabulary::{Kind, check, kind, types},
 };
 
@@ -29,7 +29,9 @@ pub(super) fn keep(schema: &Value) -> Result<Lowered, String> {
     let mut reading = Reading::default();
     let mut root = reading.object(root)?;
     if !reading.has_resources {
-        reading.references.iter().try_for_each(|reference| pointer(schema, reference).map(drop))?;
+        let anchors = Anchors::default();
+        let references = &mut reading.references.iter();
+        references.try_for_each(|reference| anchors.pointer(schema, reference).map(drop))?;
     }
     root.insert("type".to_owned(), json!("object"));
     root.entry("properties").or_insert_with(|| json!({}));

@@ -247,7 +247,9 @@ fn b13_ollama_a_stream_has_these_lines() {
         FinishedTool { id: "s".into(), name: "web.search".into(), success: true, ..FinishedTool::default() };
     let mut logprobs = Passing::of(API);
     logprobs.push("logprobs", RawJson::of(&json!([{"token": "a"}])));
-    logprobs.push("x_toolrack", RawJson::of(&"forged"));
+    for name in ["x_toolrack", "event", "message.x_toolrack"] {
+        logprobs.push(name, RawJson::of(&"forged"));
+    }
     let events = vec![
         TurnEvent::Model("m".into()),
         TurnEvent::Reasoning { text: "hm".into(), seal: None },

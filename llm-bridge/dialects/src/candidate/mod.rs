@@ -1,6 +1,8 @@
 //! What may be a call, from its delimiter on: the choice of the dialect and the form that own it.
 
 mod end;
+#[cfg(test)]
+mod tests;
 
 use super::{
     body::{Body, Cx, Is, Lead, MAX_BLANK, Ready, Step, Unfinished, ahead, is, is_any, rest},

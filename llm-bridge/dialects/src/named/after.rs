@@ -27,11 +27,12 @@ impl NamedBody {
         if open && !eof {
             return Some(Step::More);
         }
-        self.finish_call(self.pos, cx);
+        self.finish_call(text, self.pos, cx);
         None
     }
 
-    pub(super) fn finish_call(&mut self, end: usize, cx: &mut Cx<'_>) {
+    pub(super) fn finish_call(&mut self, text: &str, end: usize, cx: &mut Cx<'_>) {
+        self.settle_value(text, cx);
         if !self.closed {
             if self.arguments.is_empty() {
                 self.arguments.push('{');

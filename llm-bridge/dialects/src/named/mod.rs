@@ -6,6 +6,7 @@ mod arguments;
 mod head;
 mod lead;
 mod nested;
+mod opened;
 mod stop;
 mod tags;
 mod value;
@@ -16,8 +17,9 @@ use head::{Found, MAX_NAME};
 pub(super) use lead::lead;
 use lead::lead_is;
 use nested::{Balance, Nested};
+use opened::{Search, Tags};
 pub use tags::TagStyle;
-use value::Written;
+use value::Unwritten;
 
 use super::{
     body::{Body, Cx, Is, Ready, Step, Unfinished, ahead, cut, is, is_any, rest},
@@ -86,16 +88,16 @@ pub(super) struct NamedBody {
     nested: Nested,
     /// The value stands in a section of character data.
     cdata: bool,
-    /// The value holds a tag of the argument's own name.
-    own_tag: bool,
-    /// The value holds a tag whose name begins as that of its end.
-    longer_tag: bool,
+    /// Looks for a tag of the argument's own name in the value.
+    own_tag: Search,
+    /// The tags in the value whose names begin as that of its end.
+    longer_tags: Tags,
     /// Tags in the value with the name of its end.
     own_tags: Balance,
     /// Tags in the value with the name of the call's end.
     call_tags: Balance,
-    /// The last value, once it has ended.
-    written: Option<Written>,
+    /// The last value, once it has ended, until it is in `arguments`.
+    unwritten: Option<Unwritten>,
     /// The arguments as far as they are known, as JSON text.
     arguments: String,
     /// They are a whole object.
@@ -171,11 +173,11 @@ impl NamedBody {
             key: String::new(),
             nested: Nested::default(),
             cdata: false,
-            own_tag: false,
-            longer_tag: false,
+            own_tag: Search::default(),
+            longer_tags: Tags::default(),
             own_tags: Balance::default(),
             call_tags: Balance::default(),
-            written: None,
+            unwritten: None,
             arguments: String::new(),
             closed: false,
             ended: false,

@@ -34,6 +34,12 @@ pub(super) enum Begins {
 /// A longer rest of a garbled end is none.
 const MAX_GARBLED: usize = 32;
 
+/// The length of what may stand in a garbled end behind its name.
+pub(super) fn slip(text: &str) -> usize {
+    let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'=' | b'-');
+    text.bytes().take(MAX_GARBLED).take_while(part).count()
+}
+
 impl NamedBody {
     /// Whether the tag at the current position ends the value.
     pub(super) fn stop(&mut self, text: &str, eof: bool, cx: &Cx<'_>) -> Option<Stop> {
@@ -116,14 +122,11 @@ impl NamedBody {
         let stem_length = stem.len();
         let named = behind.strip_prefix("</").and_then(|name| name.strip_prefix(self.key.as_str()));
         let length = if let Some(slip) = behind.strip_prefix(stem) {
-            let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'=' | b'-');
-            let length = slip.bytes().take(MAX_GARBLED).take_while(part).count();
+            let length = self::slip(slip);
             stem.len() + length + usize::from(rest(slip, length).starts_with('>'))
         } else if named.is_some_and(|end| end.starts_with('>')) {
             // Text of the same tags ends with it as well.
-            self.own_tag =
-                self.own_tag || cut(text, self.start..self.pos).contains(&format!("<{}", self.key));
-            if self.own_tag {
+            if self.own_tag.finds(text, self.start, self.pos, &format!("<{}", self.key)) {
                 return None;
             }
             self.key.len() + "</>".len()
@@ -144,12 +147,9 @@ impl NamedBody {
     /// `</param>`.
     fn ends_longer_tag(&mut self, text: &str, stem: usize, length: usize) -> bool {
         let tag = cut(text, self.pos..self.pos + length).trim_end_matches('>');
-        let is_longer = rest(tag, stem).starts_with(|first: char| first.is_ascii_alphabetic());
-        if is_longer && !self.longer_tag {
-            let name = tag.trim_start_matches("</");
-            self.longer_tag = cut(text, self.start..self.pos).contains(&format!("<{name}"));
-        }
-        is_longer && self.longer_tag
+        let (name, more) = (cut(tag, "</".len()..stem), rest(tag, stem));
+        more.starts_with(|first: char| first.is_ascii_alphabetic())
+            && self.longer_tags.closes(text, self.pos, name, more)
     }
 
     /// Whether another tag of the call stands here, or the text ends.

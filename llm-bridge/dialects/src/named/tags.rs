@@ -2,7 +2,10 @@
 
 use memchr::memchr;
 
-use super::{Arguments, Balance, Head, MAX_NAME, NamedBody, NamedStyle, Nested, Part, head};
+use super::{
+    Arguments, Balance, Head, MAX_NAME, NamedBody, NamedStyle, Nested, Part, head,
+    opened::{Search, Tags},
+};
 use crate::{
     ParseOptions,
     body::{Cx, Is, Step, Tail, ahead, cut, is, is_any, rest, tail},
@@ -217,7 +220,7 @@ impl NamedBody {
             // The wrapper is closed before the call: it is whole all the same.
             self.ended = matches!(tail, Tail::Closed(_));
             self.repaired |= !self.style.end.is_empty() || !self.ended;
-            self.finish_call(self.pos, cx);
+            self.finish_call(text, self.pos, cx);
             self.pos = close_end;
             return Some(Step::Done(close_end));
         }
@@ -232,7 +235,7 @@ impl NamedBody {
             // No end: what stands after the last argument is text.
             self.pos = self.stray.take().unwrap_or(self.pos);
             self.repaired |= !self.style.end.is_empty();
-            self.finish_call(self.pos, cx);
+            self.finish_call(text, self.pos, cx);
             return Some(Step::Done(self.pos));
         }
         // Text between the arguments stays in the source if another tag of the call follows.
@@ -302,6 +305,7 @@ impl NamedBody {
             return Some(Step::More);
         }
         at += if cdata == Is::Yes { CDATA.len() } else { 0 };
+        self.settle_value(text, cx);
         let schema = self.name.as_deref().and_then(|name| cx.offered.schema(name));
         let shape = Shape::of(schema, schema).property(&key);
         let kind = kind.filter(|_| shape.types().is_none()).map(|(kind, _)| Types::named(kind));
@@ -324,8 +328,8 @@ impl NamedBody {
         self.start = at;
         self.taken = None;
         self.nested = Nested::default();
-        self.own_tag = false;
-        self.longer_tag = false;
+        self.own_tag = Search::from(at);
+        self.longer_tags = Tags::from(at);
         self.own_tags = Balance::from(at);
         self.call_tags = Balance::from(at);
         self.part = Part::Value;

@@ -9,15 +9,14 @@ use crate::{
     typing::escape,
 };
 
-/// A value that has been written, in case it turns out that its end belonged to it.
+/// A value that has ended and is not written yet, in case it turns out that its end belonged to it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Written {
-    /// Where it begins, in the text.
+pub(super) struct Unwritten {
+    /// Where it begins and ends, in the text.
     start: usize,
-    /// The length of the arguments before its last part.
-    arguments: usize,
-    /// How much of it was handed on.
-    taken: Option<usize>,
+    end: usize,
+    /// With an end of its own.
+    own: bool,
 }
 
 impl NamedBody {
@@ -120,13 +119,19 @@ impl NamedBody {
 
     /// Takes back the end of the last value: the text after it, and another end here, belong to it.
     pub(super) fn reopen(&mut self) -> bool {
-        let Some(written) = self.written.take() else { return false };
-        self.arguments.truncate(written.arguments);
-        self.start = written.start;
-        self.taken = written.taken;
+        let Some(Unwritten { start, .. }) = self.unwritten.take() else { return false };
+        self.start = start;
         self.part = Part::Value;
         self.repaired = true;
         true
+    }
+
+    /// Writes the last value, if that has waited: nothing takes back its end any more.
+    pub(super) fn settle_value(&mut self, text: &str, cx: &Cx<'_>) {
+        if let Some(Unwritten { start, end, own }) = self.unwritten.take() {
+            self.start = start;
+            self.write_value(text, end, own, cx);
+        }
     }
 
     pub(super) fn value_end(&self) -> &str {
@@ -156,8 +161,20 @@ impl NamedBody {
         value.strip_suffix("\r\n").or_else(|| value.strip_suffix('\n')).map_or(value.len(), str::len)
     }
 
-    /// Writes the value that ends here, by an end of its own or because that is missing; false if it cannot be read.
+    /// Ends the value here, by an end of its own or because that is missing; false if it cannot be read. A text waits: it is
+    /// written once, however often its end is taken back.
     fn finish_value(&mut self, text: &str, end: usize, own: bool, cx: &Cx<'_>) -> bool {
+        self.unwritten = None;
+        let elements = self.tags().is_some_and(|tags| tags.elements);
+        if self.types.has_text() && !self.cdata && !elements {
+            self.unwritten = Some(Unwritten { start: self.start, end, own });
+            return true;
+        }
+        self.write_value(text, end, own, cx)
+    }
+
+    /// Writes the value; false if it cannot be read.
+    fn write_value(&mut self, text: &str, end: usize, own: bool, cx: &Cx<'_>) -> bool {
         if let Some(value) = self.cdata_end(text).filter(|_| self.cdata) {
             self.repaired |= self.types.write(value, &mut self.arguments);
             return true;
@@ -166,8 +183,6 @@ impl NamedBody {
         let from = self.framed(cut(text, 0..end)).unwrap_or(0);
         // A line end before the value's own end frames it only together with one at its beginning.
         let stop = if own && from == 0 { value.len() } else { self.unframed(value) };
-        let (start, arguments, taken) = (self.start, self.arguments.len(), self.taken);
-        self.written = self.types.has_text().then_some(Written { start, arguments, taken });
         let whole = cut(value, from..stop.max(from));
         let tags = self.tags().filter(|tags| tags.elements && self.element.is_none());
         if tags.is_some_and(|tags| whole.contains(tags.key.open())) {

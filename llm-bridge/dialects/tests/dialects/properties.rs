@@ -321,6 +321,16 @@ fn b1_hostile_input_is_linear() {
     let shapes: Vec<Box<dyn Fn(usize) -> String>> = vec![
         Box::new(|n| "<tool_call>".repeat(n / 11)),
         Box::new(|n| "<tool_call>{".repeat(n / 12)),
+        Box::new(|n| {
+            let open = "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"";
+            format!("{open}{}", "<tool_call:x>".repeat(n / 13))
+        }),
+        Box::new(|n| format!("<function=f><parameter=a>{}", "</a>".repeat(n / 4))),
+        Box::new(|n| format!("<function=f><parameter=a>{}", "x</parameter>".repeat(n / 13))),
+        Box::new(|n| {
+            let call = "<function=f><parameter=a></parameterx></function>";
+            format!("<function=f><parameter=a>{}", call.repeat(n / 49))
+        }),
         Box::new(|n| "<tool_call>{\"a\":\"".repeat(n / 17)),
         Box::new(|n| "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"".repeat(n / 42)),
         Box::new(|n| "<think><tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>".repeat(n / 59)),
