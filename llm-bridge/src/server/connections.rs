@@ -21,7 +21,7 @@ use super::handover::Requests;
 use crate::takeover::Takeover;
 
 /// How much of an answer the system may keep for a client that does not read, in bytes. Linux takes twice as much; left to itself, up to 4 MiB.
-const SEND_BUFFER: usize = 64 * 1024;
+pub(super) const SEND_BUFFER: usize = 64 * 1024;
 
 /// Accepts connections. One is closed, and its turn ends with it, when its client has taken nothing for a time while there was
 /// something to send: it would keep a slot of the model server.

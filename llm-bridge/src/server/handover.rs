@@ -24,8 +24,14 @@ use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use parking_lot::Mutex;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::{connections::Connection, seats::UserShare};
+use super::{
+    connections::{Connection, SEND_BUFFER},
+    seats::UserShare,
+};
 use crate::takeover::Takeover;
+
+/// An answer of at most so many bytes is the system's as soon as it is there.
+const SMALL: usize = SEND_BUFFER;
 
 /// A connection under HTTP/1.
 pub(super) type Serving = http1::Connection<TokioIo<Connection>, Watching>;
@@ -39,6 +45,8 @@ pub(super) struct Requests {
     unread: AtomicUsize,
     /// How many are answered.
     answered: AtomicUsize,
+    /// How many answers are in the hands of the connection, but may not be written yet.
+    unwritten: AtomicUsize,
     /// Whether the connection cannot have another request.
     last: AtomicBool,
     /// Whether a part of an answer waits to be written.
@@ -47,12 +55,16 @@ pub(super) struct Requests {
     next_is_elsewhere: AtomicBool,
     /// Whether somebody who may use the server has sent one.
     known: AtomicBool,
+    /// Whether it is such a one that is under way.
+    is_known: AtomicBool,
     /// Whether the connection is one of those that are kept for admins.
     reserved: AtomicBool,
     /// When the connection last came to wait for a request, in the order of all.
     since: AtomicUsize,
     /// The share of the user whose request is under way.
     share: Mutex<Option<UserShare>>,
+    /// The shares of those whose answers may not be written yet.
+    leaving: Mutex<Vec<UserShare>>,
 }
 
 impl Requests {
@@ -68,7 +80,37 @@ impl Requests {
 
     /// Notes that a request has come.
     pub(super) fn begin(&self) {
+        self.is_known.store(false, Relaxed);
         self.begun.fetch_add(1, Relaxed);
+    }
+
+    /// Notes that an answer is in the hands of the connection, which keeps all that the client has not read. Until it is written, the request
+    /// counts as under way and has its user's share. Without a key it gives way instead: nobody's share would bound how many there are.
+    fn leave(&self, bytes: usize) {
+        let share = self.share.lock().take();
+        match bytes > SMALL && self.is_known.load(Relaxed) {
+            true => {
+                self.leaving.lock().extend(share);
+                self.unwritten.fetch_add(1, Relaxed);
+            }
+            false => {
+                drop(share);
+                self.end(1);
+            }
+        }
+    }
+
+    /// Notes that the connection has written what it could: of answers that it had, nothing is left unless it waits for the client.
+    pub(super) fn settle(&self) {
+        if self.unwritten.load(Relaxed) > 0 && !self.unsent.load(Relaxed) {
+            self.leaving.lock().clear();
+            self.end(self.unwritten.swap(0, Relaxed));
+        }
+    }
+
+    fn end(&self, answers: usize) {
+        self.note_idle();
+        self.answered.fetch_add(answers, Relaxed);
     }
 
     /// Whether no request is under way.
@@ -97,9 +139,10 @@ impl Requests {
         self.reserved.load(Relaxed)
     }
 
-    /// Notes that who sends the request may, and holds the user's share until it is answered.
+    /// Notes that who sends the request may, and holds the user's share until its answer is written.
     pub(super) fn hold(&self, share: Option<UserShare>) {
         self.known.store(true, Relaxed);
+        self.is_known.store(true, Relaxed);
         *self.share.lock() = share;
     }
 
@@ -144,7 +187,7 @@ impl Service<Request<Incoming>> for Watching {
             if says_close(response.headers()) {
                 requests.last.store(true, Relaxed);
             }
-            Ok(response.map(|body| Body::new(WatchedBody { body, watch: Answer(requests) })))
+            Ok(response.map(|body| Body::new(WatchedBody { body, watch: Answer { requests, bytes: 0 } })))
         })
     }
 }
@@ -160,21 +203,27 @@ struct WatchedBody<W> {
     watch: W,
 }
 
-/// Notes something about the end of a body, also by being dropped.
+/// Notes something about a body and its end, also by being dropped.
 trait Watch: Unpin {
+    fn passed(&mut self, _bytes: usize) {}
     fn ended(&mut self) {}
 }
 
 /// Notes an answer when its body is dropped, which is when all of it is in the hands of the connection.
-struct Answer(Arc<Requests>);
+struct Answer {
+    requests: Arc<Requests>,
+    bytes: usize,
+}
 
-impl Watch for Answer {}
+impl Watch for Answer {
+    fn passed(&mut self, bytes: usize) {
+        self.bytes += bytes;
+    }
+}
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        self.0.share.lock().take();
-        self.0.note_idle();
-        self.0.answered.fetch_add(1, Relaxed);
+        self.requests.leave(self.bytes);
     }
 }
 
@@ -216,6 +265,9 @@ impl<W: Watch> HttpBody for WatchedBody<W> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if let Some(Ok(frame)) = &frame {
+            self.watch.passed(frame.data_ref().map_or(0, Bytes::len));
+        }
         if frame.is_none() || self.body.is_end_stream() {
             self.watch.ended();
         }
@@ -229,6 +281,16 @@ impl<W: Watch> HttpBody for WatchedBody<W> {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// Answers the requests of a connection until it ends.
+pub(super) async fn answer(connection: &mut Serving, requests: &Requests) -> hyper::Result<()> {
+    poll_fn(|context| {
+        let ended = Pin::new(&mut *connection).poll(context);
+        requests.settle();
+        ended
+    })
+    .await
 }
 
 /// Answers the requests that are under way, and hands the connection on, if another program has taken over and there may be more requests.
@@ -245,10 +307,10 @@ pub(super) async fn hand_on(
     };
     requests.next_is_elsewhere.store(true, Relaxed);
     drop(takes);
-    let between = poll_fn(|context| match Pin::new(&mut connection).poll(context) {
-        Poll::Ready(ended) => Poll::Ready(Some(ended)),
-        Poll::Pending if requests.are_between() => Poll::Ready(None),
-        Poll::Pending => Poll::Pending,
+    let between = poll_fn(|context| {
+        let ended = Pin::new(&mut connection).poll(context).map(Some);
+        requests.settle();
+        if ended.is_pending() && requests.are_between() { Poll::Ready(None) } else { ended }
     });
     if let Some(ended) = between.await {
         return ended;

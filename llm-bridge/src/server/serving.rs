@@ -12,7 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     connections::Connections,
-    handover::{Watching, hand_on},
+    handover::{Watching, answer, hand_on},
     seats::Seats,
 };
 use crate::takeover::Takeover;
@@ -42,7 +42,7 @@ pub(super) async fn serve(
         let mut connection = http.serve_connection(TokioIo::new(stream), watching);
         connections.spawn(async move {
             report(tokio::select! {
-                ended = &mut connection => ended,
+                ended = answer(&mut connection, &requests) => ended,
                 () = seat.given_up() => Ok(()),
                 () = stop.cancelled() => hand_on(connection, &requests, takeover.as_ref(), takes).await,
             });

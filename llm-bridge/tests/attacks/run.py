@@ -345,6 +345,12 @@ def refused(answer, *statuses):
     expect(answer[0] in statuses, f"{answer[0]} {answer[1][:300]}")
 
 
+def new_chat(server):
+    status, text = server.request("POST", "/api/chats", {"title": "Long"})
+    expect(status == 201, f"{status} {text}")
+    return f"/api/chats/{json.loads(text)['id']}"
+
+
 USER = [{"role": "user", "content": "Go."}]
 ROWS = {}
 
@@ -593,6 +599,26 @@ def _(server):
             one.close()
 
 
+@row("A19", "clients that read nothing of whole answers", memory=250 * MIB, disk=200 * MIB)
+def _(server):
+    chat = new_chat(server)
+    refused(server.request("POST", f"{chat}/turn", {"content": "word " * (18 * MIB // 5)}), 202)
+    refused(server.request("POST", f"{chat}/stop", {}), 200)
+    head = f"GET {chat} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.keys['ada']}\r\n\r\n".encode()
+    readers, statuses = [], []
+    try:
+        for _ in range(CONNECTIONS // 2):
+            readers.append(server.socket())
+            readers[-1].sendall(head)
+            statuses.append(readers[-1].recv(12).split()[-1])
+        # Each counts three times as long as it is not read, and a user has 256 MiB.
+        expect(statuses.count(b"200") <= 5 and set(statuses) == {b"200", b"503"}, f"{statuses}")
+    finally:
+        for one in readers:
+            one.close()
+    refused(server.request("DELETE", chat), 204)
+
+
 @row("A21", "files that a program removes, closes and keeps mapped")
 def _(server):
     status, text = server.execute("code_executor.run_python", user="root", code="""
@@ -644,9 +670,7 @@ def _(server):
 
 @row("A25", "a large chat, read by many at once", memory=600 * MIB, disk=200 * MIB)
 def _(server):
-    status, text = server.request("POST", "/api/chats", {})
-    expect(status == 201, f"{status} {text}")
-    chat = f"/api/chats/{json.loads(text)['id']}"
+    chat = new_chat(server)
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * (20 * MIB)}}
     for _ in range(2):
         refused(server.request("POST", f"{chat}/turn", {"content": [picture]}), 202)
@@ -660,9 +684,7 @@ def _(server):
 
 def chat_of(server, content):
     """The address of a chat whose only turn has ended."""
-    status, text = server.request("POST", "/api/chats", {})
-    expect(status == 201, f"{status} {text}")
-    chat = f"/api/chats/{json.loads(text)['id']}"
+    chat = new_chat(server)
     refused(server.request("POST", f"{chat}/turn", {"content": content}), 202)
     for _ in range(PATIENCE):
         if '"status":"running"' not in server.request("GET", chat)[1]:
@@ -709,6 +731,34 @@ def _(server):
     finally:
         for one in readers:
             one.close()
+
+
+@row("A25", "the events of a long turn, read by many who come late", memory=120 * MIB)
+def _(server):
+    def script(_request):
+        yield chunk(role="assistant")
+        for _ in range(48):
+            yield chunk(content="word " * (MIB // 64))
+        time.sleep(10)
+        yield chunk(finish="stop")
+
+    Model.script = script
+    chat = new_chat(server)
+    refused(server.request("POST", f"{chat}/turn", {"content": "Go."}), 202)
+    time.sleep(3)
+    head = f"GET {chat}/turn HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.keys['ada']}\r\n\r\n".encode()
+    readers = []
+    try:
+        for _ in range(CONNECTIONS // 2):
+            readers.append(server.socket())
+            readers[-1].sendall(head)
+        statuses = [one.recv(12).split()[-1] for one in readers]
+        expect(statuses.count(b"200") == 16 and set(statuses) == {b"200", b"429"}, f"{statuses}")
+        time.sleep(2)
+    finally:
+        for one in readers:
+            one.close()
+    refused(server.request("POST", f"{chat}/stop", {}), 200)
 
 
 def users(settings):

@@ -695,6 +695,48 @@ async fn b17_who_comes_late_gets_a_snapshot() {
 }
 
 #[tokio::test]
+async fn a25_so_many_read_a_turn_at_once_and_all_get_the_same() {
+    let wait = Arc::new(Notify::new());
+    let piece = "word ".repeat(20_000);
+    let acts = (0..20).map(|_| text_event(&piece)).chain([Act::Wait(Arc::clone(&wait)), text_event("end")]);
+    let end =
+        b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let rack = Setup::bare().start([Reply::stream(acts.chain([Act::Send(end.to_vec())]))]).await;
+    let chat = new_chat(&rack).await;
+    turn(&rack, &chat, json!({"content": "Hi"})).await;
+    let is_there = async || text(&get(&rack, &chat).await["messages"][1]).len() == 20 * piece.len();
+    within(async { while !is_there().await {} }).await;
+    let path = format!("{chat}/turn");
+    let mut readers = Vec::new();
+    for _ in 0..16 {
+        let reader = within(rack.client.get(rack.url(&path)).send()).await.unwrap();
+        assert_eq!(reader.status(), StatusCode::OK);
+        readers.push(reader);
+    }
+    assert_eq!(refused(&rack, Method::GET, &path, None).await, (429, "too_many_requests".into()));
+    // One that goes away makes room for another.
+    drop(readers.pop());
+    let another = async {
+        loop {
+            let reader = within(rack.client.get(rack.url(&path)).send()).await.unwrap();
+            if reader.status() == StatusCode::OK {
+                return reader;
+            }
+        }
+    };
+    readers.push(within(another).await);
+    wait.notify_one();
+    let mut got = Vec::new();
+    for reader in readers {
+        got.push(within(reader.text()).await.unwrap());
+    }
+    for name in ["event: snapshot\n", "event: done\n"] {
+        assert_eq!(got[0].matches(name).count(), 1, "{name}");
+    }
+    assert!(got[0].len() > 40 * piece.len() && got.iter().all(|text| text == &got[0]));
+}
+
+#[tokio::test]
 async fn b17_a_long_answer_is_stopped_and_says_so() {
     let piece = "word ".repeat(20_000);
     let acts = (0..60).map(|_| text_event(&piece)).chain([Act::Stall]);

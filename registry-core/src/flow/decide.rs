@@ -50,11 +50,10 @@ impl Concern {
         let mut acts = read.reads().untrusted && effect != Effect::Read;
         if leaves || acts {
             let schema = &tool.spec().input_schema;
-            // Without arguments nothing goes out.
-            leaves = leaves && !words::are_own(arguments, schema, said, true);
+            leaves = leaves && !words::are_quoted(arguments, schema, said);
             // What the person has said in so many words is their own wish, as long as it stays here and can be taken back.
             let stays = sends == Sends::Nothing && effect == Effect::Write;
-            acts = acts && !(stays && words::are_own(arguments, schema, said, false));
+            acts = acts && !(stays && words::are_own(arguments, schema, said));
         }
         let rule = |applies: bool, rule: FlowRule| if applies { rule } else { FlowRule::Allow };
         let (leaves, acts) = (rule(leaves, rules.private_outside), rule(acts, rules.untrusted_acting));

@@ -6,6 +6,7 @@ mod list;
 mod message;
 mod messages;
 mod plan;
+mod readers;
 mod reading;
 mod record;
 mod running;

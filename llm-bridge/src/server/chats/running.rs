@@ -17,6 +17,7 @@ use toolrack_apis::{Encode, Failure, FailureKind, Message, ToolStatus, TurnEvent
 use super::{
     keeper::Keeper,
     message::{CallPart, Kept, Shown, Status, as_seen},
+    readers::{Readers, Shared},
     reading::Reading,
     record::Record,
 };
@@ -57,6 +58,7 @@ pub(super) fn answer_of(claim: &str) -> &str {
 pub(in crate::server) struct Turns {
     running: Arc<Mutex<HashMap<ChatId, Arc<Live>>>>,
     pub(super) reading: Reading,
+    pub(super) readers: Readers,
 }
 
 impl Turns {
@@ -86,6 +88,9 @@ pub(in crate::server) struct Live {
     state: Mutex<State>,
     /// The number of its events so far.
     position: watch::Sender<u64>,
+    /// What those get who come late, and what all get at the end.
+    snapshot: Shared,
+    done: Shared,
     /// Cancelled by the user.
     stop: CancellationToken,
     /// Cancelled once it has ended and is kept.
@@ -108,9 +113,24 @@ struct State {
     is_over: bool,
 }
 
+impl State {
+    /// The events behind a position; where some of them are not there any more, the position before the first that is.
+    fn behind(&self, after: u64) -> Result<Bytes, u64> {
+        let first = self.position.saturating_sub(u64::try_from(self.log.len()).unwrap_or(u64::MAX));
+        let seen = after.checked_sub(first).ok_or(first)?;
+        let seen = usize::try_from(seen).unwrap_or(usize::MAX);
+        let mut bytes = Vec::new();
+        for (number, logged) in (after.saturating_add(1)..).zip(self.log.iter().skip(seen)) {
+            bytes.extend_from_slice(format!("id: {number}\n").as_bytes());
+            bytes.extend_from_slice(logged);
+        }
+        Ok(bytes.into())
+    }
+}
+
 /// Something of a stream to be sent.
 pub(super) struct Piece {
-    pub(super) bytes: Vec<u8>,
+    pub(super) frames: Vec<Bytes>,
     pub(super) position: u64,
     pub(super) is_last: bool,
 }
@@ -136,8 +156,14 @@ impl Live {
             position: 0,
             is_over: false,
         };
-        let (stop, ended) = (CancellationToken::new(), CancellationToken::new());
-        Arc::new(Self { state: Mutex::new(state), position: watch::Sender::new(0), stop, ended })
+        Arc::new(Self {
+            state: Mutex::new(state),
+            position: watch::Sender::new(0),
+            snapshot: Shared::new("snapshot"),
+            done: Shared::new("done"),
+            stop: CancellationToken::new(),
+            ended: CancellationToken::new(),
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -148,6 +174,11 @@ impl Live {
     pub(super) fn so_far(&self) -> (Shown, u64) {
         let state = self.state();
         (state.record.shown.clone(), state.position)
+    }
+
+    /// The number of its events so far.
+    pub(super) fn position(&self) -> u64 {
+        self.state().position
     }
 
     /// Whether it has ended and is kept.
@@ -166,28 +197,25 @@ impl Live {
         self.position.subscribe()
     }
 
-    /// What comes behind a position; `None` where nothing has yet.
-    pub(super) fn behind(&self, after: u64) -> Option<Piece> {
-        let state = self.state();
-        let State { record, log, position, is_over, .. } = &*state;
-        let first = position.saturating_sub(u64::try_from(log.len()).unwrap_or(u64::MAX));
-        let is_last = *is_over;
-        let mut bytes = match () {
-            () if after < first => frame(Some(*position), "snapshot", &record.shown),
-            () => {
-                let seen = usize::try_from(after.saturating_sub(first)).unwrap_or(usize::MAX);
-                let mut bytes = Vec::new();
-                for (number, logged) in (after.saturating_add(1)..).zip(log.iter().skip(seen)) {
-                    bytes.extend_from_slice(format!("id: {number}\n").as_bytes());
-                    bytes.extend_from_slice(logged);
-                }
-                bytes
-            }
+    /// What comes behind a position; `None` where nothing has yet. What holds the whole message is the same for all who read it.
+    pub(super) async fn behind(&self, after: u64) -> Option<Piece> {
+        let (logged, newest, is_over) = {
+            let state = self.state();
+            (state.behind(after), state.position, state.is_over)
         };
+        let (position, bytes) = match logged {
+            Ok(logged) => (newest, logged),
+            Err(first) => self.snapshot.at_least(first, || self.so_far()).await?,
+        };
+        let mut frames = vec![bytes];
+        // A snapshot that others have had before is followed by what came behind it.
+        let is_last = is_over && position == newest;
         if is_last {
-            bytes.extend(frame(Some(position.saturating_add(1)), "done", &record.shown));
+            let end = || (self.state().record.shown.clone(), position.saturating_add(1));
+            frames.push(self.done.at_least(0, end).await?.1);
         }
-        (!bytes.is_empty()).then_some(Piece { bytes, position: *position, is_last })
+        frames.retain(|frame| !frame.is_empty());
+        (!frames.is_empty()).then_some(Piece { frames, position, is_last })
     }
 
     /// Takes an event into the answer and the log.

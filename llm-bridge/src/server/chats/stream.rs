@@ -1,6 +1,6 @@
 //! `GET /api/chats/{id}/turn`: the events of the running turn, from any place.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -16,9 +16,13 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Access, NOT_FOUND,
     message::{Shown, Status},
+    readers::Reader,
+    reading,
     running::{Live, answer_of, frame},
 };
-use crate::server::{App, api_error::ApiError, name::Name, openapi::Operation, query::QueryParameters};
+use crate::server::{
+    App, api_error::ApiError, identity::Identity, name::Name, openapi::Operation, query::QueryParameters,
+};
 
 /// How often a silent stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -43,6 +47,8 @@ pub(super) fn operation() -> Operation {
         .answers_nothing(204, "No turn runs.")
         .refuses(400, "`after` is no number (`invalid_request_error`).")
         .refuses(404, NOT_FOUND)
+        .refuses(429, "As many requests as may read this turn already (`too_many_requests`).")
+        .refuses(503, "As much as may be is being read of the user's conversations, or of everybody's (`server_busy`).")
 }
 
 pub(super) async fn events(
@@ -56,18 +62,24 @@ pub(super) async fn events(
     let last = headers.get("last-event-id").and_then(|last| last.to_str().ok()?.trim().parse().ok());
     let after = last.or(after).unwrap_or(0);
     let running = chat.running(access.since());
+    let reader = || access.turns.readers.enter(access.chat_id(&id));
     let live = access.turns.of(&access.chat_id(&id));
     // One that has ended here may be followed by one on another server.
     if let Some(live) = live.filter(|live| !live.has_ended() || running.is_none()) {
         let changes = live.watch();
         // A position of another turn of the chat.
-        let after = if after > live.so_far().1 { 0 } else { after };
-        let here = Here { live, changes, after, closing: app.closing };
+        let after = if after > live.position() { 0 } else { after };
+        let held = Held { identity: access.identity.clone(), bytes: 0, _reader: reader()? };
+        let ready = VecDeque::new();
+        let mut here = Here { live, changes, after, ready, is_last: false, held, closing: app.closing };
+        here.take().await?;
         return Ok(response(Body::from_stream(stream::unfold(Some(here), Here::next))));
     }
     let Some(turn) = running else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     let message = answer_of(&turn.id).to_owned();
+    let held = Held { identity: access.identity.clone(), bytes: 0, _reader: reader()? };
     let elsewhere = Elsewhere {
+        held,
         access,
         chat: id,
         message,
@@ -91,22 +103,60 @@ fn response(body: Body) -> Response {
 
 type Sent = Result<Bytes, Infallible>;
 
+/// What a reader has a share of, as long as it reads.
+struct Held {
+    identity: Identity,
+    /// How much of it was counted.
+    bytes: usize,
+    _reader: Reader,
+}
+
+impl Held {
+    /// Counts what the reader gets at once like the body of a request: it is in memory until it is read.
+    fn count(&mut self, bytes: usize) -> Result<(), ApiError> {
+        if bytes > self.bytes {
+            self.identity.hold(bytes - self.bytes)?;
+            self.bytes = bytes;
+        }
+        Ok(())
+    }
+}
+
 /// The reader of a turn on this server.
 struct Here {
     live: Arc<Live>,
     changes: watch::Receiver<u64>,
     after: u64,
+    /// What is to be sent next.
+    ready: VecDeque<Bytes>,
+    /// Whether nothing comes behind that.
+    is_last: bool,
+    held: Held,
     closing: CancellationToken,
 }
 
 impl Here {
+    /// Takes what has come since.
+    async fn take(&mut self) -> Result<(), ApiError> {
+        if let Some(piece) = self.live.behind(self.after).await {
+            self.held.count(piece.frames.iter().map(Bytes::len).sum())?;
+            (self.after, self.is_last) = (piece.position, piece.is_last);
+            self.ready.extend(piece.frames);
+        }
+        Ok(())
+    }
+
     async fn next(here: Option<Self>) -> Option<(Sent, Option<Self>)> {
         let mut here = here?;
         loop {
-            here.changes.mark_unchanged();
-            if let Some(piece) = here.live.behind(here.after) {
-                here.after = piece.position;
-                return Some((Ok(piece.bytes.into()), Some(here).filter(|_| !piece.is_last)));
+            if here.ready.is_empty() {
+                here.changes.mark_unchanged();
+                // It comes again where it has taken as much as may be.
+                here.take().await.ok()?;
+            }
+            if let Some(bytes) = here.ready.pop_front() {
+                let goes_on = !here.is_last || !here.ready.is_empty();
+                return Some((Ok(bytes), goes_on.then_some(here)));
             }
             let changed = tokio::select! {
                 changed = timeout(HEARTBEAT, here.changes.changed()) => changed,
@@ -125,6 +175,7 @@ impl Here {
 /// The reader of a turn on another server: what that keeps is looked at again and again. Its frames have no positions, which are those
 /// of the server's log.
 struct Elsewhere {
+    held: Held,
     access: Access,
     chat: String,
     message: String,
@@ -143,6 +194,8 @@ impl Elsewhere {
             let is_running = chat.running(reader.access.since()).is_some_and(|turn| turn.id == reader.claim);
             let key = reader.access.key(&reader.chat);
             let kept = reader.access.store.chat_message(key, &reader.message).await.ok()??;
+            // As it is kept, as it is sent, and as it was before.
+            reader.held.count(3 * reading::bytes(&kept)).ok()?;
             let mut shown = Shown::of(&kept).ok()?;
             if is_running {
                 shown.status = Status::Running;

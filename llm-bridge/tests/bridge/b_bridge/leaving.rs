@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use registry_core::{ErrorKind, ToolPolicy, ToolResult, guard::audit::Phase};
+use registry_core::{Caller, ErrorKind, Permission, ToolPolicy, ToolResult, guard::audit::Phase};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -235,6 +235,35 @@ async fn a19_the_turn_of_a_client_that_does_not_read_ends_after_a_time() {
     let slow = Slow::ask(rack.address, &streamed()).await;
     rack.upstream.client_gone().await;
     drop(slow);
+}
+
+/// It is all in memory until it is read, although the server is done with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a19_an_answer_that_is_not_read_has_its_users_share() {
+    const LENGTH: usize = 3 << 20;
+    let rack = Setup::new()
+        // A quarter of these is what one user may have under way.
+        .with(|setup| (setup.max_connections, setup.caller) = (4, Caller::new("ada", Permission::User)))
+        .start([Reply::text("Long.")])
+        .await;
+    let send = async |request: reqwest::RequestBuilder| {
+        let answer = within(request.send()).await.unwrap();
+        (answer.status().as_u16(), within(answer.text()).await.unwrap())
+    };
+    let chats =
+        rack.client.post(rack.url("/api/chats")).json(&json!({"title": "Long", "settings": {"model": "m"}}));
+    let chat: Value = serde_json::from_str(&send(chats).await.1).unwrap();
+    let chat = format!("/api/chats/{}", chat["id"].as_str().unwrap());
+    let said = json!({"content": "x".repeat(LENGTH)});
+    assert_eq!(send(rack.client.post(rack.url(&format!("{chat}/turn"))).json(&said)).await.0, 202);
+    let mut slow = Slow::get(rack.address, &chat).await;
+    assert_eq!(slow.take(12).await, "HTTP/1.1 200");
+    until_held_up().await;
+    assert_eq!(send(rack.client.get(rack.url("/api/tools"))).await.0, 429);
+    assert_eq!(send(rack.client.get(rack.url("/healthz"))).await.0, 200);
+    slow.take(LENGTH).await;
+    until_held_up().await;
+    assert_eq!(send(rack.client.get(rack.url("/api/tools"))).await.0, 200);
 }
 
 /// Nobody has to read while there is nothing to read.

@@ -13,17 +13,32 @@ pub struct Slow(TcpStream);
 
 impl Slow {
     pub async fn ask(address: SocketAddr, body: &Value) -> Self {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.set_recv_buffer_size(4096).unwrap();
-        let mut stream = socket.connect(address).await.unwrap();
         let body = body.to_string();
         let head = format!(
             "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
-        stream.write_all((head + &body).as_bytes()).await.unwrap();
+        Self::send(address, &(head + &body)).await
+    }
+
+    pub async fn get(address: SocketAddr, path: &str) -> Self {
+        Self::send(address, &format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n")).await
+    }
+
+    async fn send(address: SocketAddr, request: &str) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let mut stream = socket.connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
         Self(stream)
+    }
+
+    /// Reads so many bytes of it.
+    pub async fn take(&mut self, bytes: usize) -> String {
+        let mut taken = vec![0; bytes];
+        super::within(self.0.read_exact(&mut taken)).await.unwrap();
+        String::from_utf8(taken).unwrap()
     }
 
     /// Reads all of it.

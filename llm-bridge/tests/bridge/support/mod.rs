@@ -122,6 +122,7 @@ pub struct Setup {
     pub upstream_key: Option<String>,
     pub public_url: Option<PublicUrl>,
     pub request_timeout: Duration,
+    pub max_connections: usize,
     pub store: Arc<MemoryStore>,
     /// What is kept of conversations; `None` for the store in memory.
     pub conversations: Option<Conversations>,
@@ -159,6 +160,7 @@ impl Setup {
             upstream_key: None,
             public_url: None,
             request_timeout: server::REQUEST_TIMEOUT,
+            max_connections: server::MAX_CONNECTIONS,
             store: Arc::default(),
             conversations: None,
             traces: None,
@@ -259,6 +261,7 @@ impl Setup {
             conversations: Some(conversations),
             public_url: self.public_url,
             request_timeout: self.request_timeout,
+            max_connections: self.max_connections,
             access: self.access,
             metrics: Metrics::default().with_calls(self.calls),
             traces: self.traces,
