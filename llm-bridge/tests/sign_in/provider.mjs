@@ -52,7 +52,7 @@ function provider(issuer, seconds) {
       resourceIndicators: {
         enabled: true,
         defaultResource: () => RESOURCE,
-        useGrantedResource: () => false,
+        useGrantedResource: (_, code) => code.clientId === 'page',
         getResourceServerInfo: (_, resource) => ({
           scope: 'tools',
           audience: resource,
