@@ -163,7 +163,7 @@ impl Run {
         if let Some(limit) = self.fewer_pictures(message) {
             return Some(Remedy::FewerPictures(limit));
         }
-        if self.may_defer_tools(error) {
+        if self.fits_without_tools(error) {
             return Some(Remedy::DeferTools);
         }
         // llama.cpp may find out in the middle of an answer that it does not fit the grammar.

@@ -9,6 +9,7 @@ use super::{
     Backend,
     offer::{Offer, Round, function_of},
     prepared::FOR_PROMPTS,
+    recover,
     room::Removed,
     run::Run,
 };
@@ -122,19 +123,26 @@ impl Run {
         tokens_of(&definitions) + client.sum::<u64>()
     }
 
-    /// The tokens of the tools' definitions, where they are much of what was sent.
-    fn much_of_tools(&self) -> Option<u64> {
+    /// The tokens of the tools' definitions, and those of all that was sent, as estimated.
+    fn tools_of_whole(&self) -> Option<(u64, u64)> {
         let tools = self.context.tools?;
-        let whole = Estimate::of(&self.request.messages).total() + tools;
-        Some(tools).filter(|tools| tools.saturating_mul(SHARE) > whole)
+        Some((tools, Estimate::of(&self.request.messages).total() + tools))
     }
 
-    /// Whether a request that the server refuses as too long has definitions of tools that may be left out of it.
-    pub(super) fn may_defer_tools(&self, error: &UpstreamError) -> bool {
-        let is_too_long = matches!(error,
-            UpstreamError::Refused { failure, .. } if failure.kind == FailureKind::ContextLength);
-        let may = is_too_long && self.backend.settings().limits.max_tools_percent < 100;
-        may && self.much_of_tools().is_some() && Offer::clone(&self.offer).defer_all()
+    /// Whether a request that the server refuses as too long would fit without the definitions of the server's tools, by the numbers that it
+    /// gives.
+    pub(super) fn fits_without_tools(&self, error: &UpstreamError) -> bool {
+        let UpstreamError::Refused { failure, .. } = error else { return false };
+        let is_too_long = failure.kind == FailureKind::ContextLength;
+        if !is_too_long || self.backend.settings().limits.max_tools_percent >= 100 {
+            return false;
+        }
+        let Some((tokens, room)) = recover::tokens_and_room(&failure.message) else { return false };
+        let Some((tools, whole)) = self.tools_of_whole() else { return false };
+        let others = whole - tools;
+        // In the proportion of the estimate, as each tokenizer has its own.
+        let rest = u128::from(tokens) * u128::from(others) / u128::from(whole.max(1));
+        rest < u128::from(room) && Offer::clone(&self.offer).defer_all()
     }
 
     /// Defers the server's tools, as the server has refused them as too long.
@@ -155,7 +163,8 @@ impl Run {
     pub(super) fn failure_of(&self, error: UpstreamError) -> Failure {
         let mut failure = Failure::from(error);
         if failure.kind == FailureKind::ContextLength
-            && let Some(tools) = self.much_of_tools()
+            && let Some((tools, whole)) = self.tools_of_whole()
+            && tools.saturating_mul(SHARE) > whole
         {
             let first = Round { number: 1, is_last: false };
             let count = self.offer.functions(first).len();

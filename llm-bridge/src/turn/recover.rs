@@ -102,6 +102,22 @@ const REFUSALS_OF_PICTURES: &[&str] = &[
     "roles must alternate",
 ];
 
+/// How many tokens a request has, and how many there is room for, if an error says both: `request (6735 tokens) exceeds the available context size
+/// (4096 tokens)` of llama.cpp, `This model's maximum context length is 4096 tokens. However, you requested 5012 tokens` of vLLM and OpenAI,
+/// `longer than the model's context length (4096 tokens)` of SGLang.
+pub(super) fn tokens_and_room(message: &str) -> Option<(u64, u64)> {
+    let numbers = |text: &str| -> Vec<u64> {
+        let text = text.replace(',', "");
+        text.split(|character: char| !character.is_ascii_digit())
+            .filter_map(|digits| digits.parse().ok())
+            .collect()
+    };
+    let (_, behind) = message.split_once("context")?;
+    let room = *numbers(behind).first()?;
+    let tokens = numbers(message).into_iter().max()?;
+    (tokens > room).then_some((tokens, room))
+}
+
 /// Whether an error may mean that the server does not support tools, so that describing them in the prompt is worth a try.
 pub(super) fn refuses_tools(status: u16, message: &str) -> bool {
     let message = message.to_ascii_lowercase();
@@ -115,6 +131,29 @@ pub(super) fn refuses_tools(status: u16, message: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn b11_the_tokens_of_a_request_and_the_room_for_them_are_found() {
+        for (message, found) in [
+            (
+                "request (6735 tokens) exceeds the available context size (4096 tokens), try increasing it",
+                Some((6735, 4096)),
+            ),
+            (
+                "This model's maximum context length is 4,096 tokens. However, you requested 5012 tokens (4500 in the messages, 512 in the completion)",
+                Some((5012, 4096)),
+            ),
+            (
+                "The input (6735 tokens) is longer than the model's context length (4096 tokens).",
+                Some((6735, 4096)),
+            ),
+            ("the request exceeds the available context size", None),
+            ("the context is 4096 tokens", None),
+            ("scripted 400", None),
+        ] {
+            assert_eq!(tokens_and_room(message), found, "{message}");
+        }
+    }
 
     #[test]
     fn the_text_is_found() {

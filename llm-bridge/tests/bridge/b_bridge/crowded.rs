@@ -149,6 +149,17 @@ async fn b11_what_is_too_long_without_the_tools_is_an_error_that_is_not_learned_
 }
 
 #[tokio::test]
+async fn b11_what_would_be_too_long_without_the_tools_too_is_sent_once() {
+    let long = "word ".repeat(40_000);
+    let unknown = json!({"error": {"code": "context_length_exceeded", "message": "It is too long.", "type": "invalid_request_error"}});
+    for (said, refusal) in [(long.as_str(), too_long()), ("Go.", Reply::json(400, &unknown))] {
+        let rack = rack(Setup::bare(), None, [refusal]).await;
+        rack.ask_with(true, json!({"messages": [user(said)]})).await.failure();
+        assert_eq!(rack.upstream.asked().len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn b11_the_tools_are_named_where_they_are_what_is_too_long() {
     let many: Vec<Value> = (0..30).map(|number| client_tool(&format!("tool_{number}"))).collect();
     let rack = rack(Setup::bare(), None, [too_long(), too_long()]).await;
