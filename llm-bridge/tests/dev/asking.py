@@ -318,11 +318,11 @@ def calls():
         ("what is no choice is asked again", ["balance"], ["3", "Jont", "2"], 0, ["3", "did you mean", "Joint: 40 EUR"], []),
         ("an empty line declines", ["balance"], [""], 1, ["declined to answer"], ["40 EUR"]),
         ("the end of the input declines", ["balance"], [CTRL_D], 1, ["declined to answer: nobody is at the terminal"], ["40 EUR"]),
-        ("Ctrl-C stops the call", ["balance"], [CTRL_C], 1, ["cancelled"], ["40 EUR"]),
+        ("Ctrl-C stops the call", ["balance"], [CTRL_C], 1, ["stopped while it waited for the user's answer to: Which account?"], ["40 EUR"]),
         ("a form", PAY, ["2", "Bea", "3", ""], 0, ["? To whom, and when?", f"{PAID}true"], []),
         ("a form with a word for each field", PAY, ["Joint", "Bea", "3", "no"], 0, [f"{PAID}false"], []),
         ("a form that does not fit is asked again", PAY, ["2", "Bea", "31", "", "Bea", "3", "true"], 0, ["28", f"{PAID}true"], []),
-        ("Ctrl-C in a form", PAY, ["2", "Bea", CTRL_C], 1, ["cancelled"], ["40 EUR"]),
+        ("Ctrl-C in a form", PAY, ["2", "Bea", CTRL_C], 1, ["stopped while it waited for the user's answer to: To whom, and when?"], ["40 EUR"]),
         ("the end in a form", PAY, ["2", "Bea", CTRL_D], 1, ["declined to answer"], ["40 EUR"]),
         ("a secret is not shown", SAFE, ["0451"], 0, ["It is open."], ["0451"]),
     ]:
