@@ -15,8 +15,10 @@ const KEPT = process.env.LOOKS ?? '';
 const ANEW = process.env.NEW_LOOKS === '1';
 /** Where a view is put that is not as it was. */
 const SEEN = process.env.SHOTS ?? join(tmpdir(), 'toolrack-looks');
-/** Of a thousand pixels so many may be others: a browser of another version draws some edges otherwise. */
-const MOST = 0.5;
+/** Of a thousand pixels so many may be others; with another version of the browser, which draws letters and edges otherwise, so many. */
+const MOST = { same: 0.5, other: 20 };
+/** The version that has made the pictures. */
+const VERSION = 'browser.txt';
 
 const WINDOWS = [[390, 844], [1280, 800]];
 
@@ -53,7 +55,7 @@ export async function openKept(browser, address, options, before = async () => {
   return { page, context };
 }
 
-async function compare(page, name) {
+async function compare(page, name, most) {
   // Nothing lies under the pointer.
   await page.mouse.move(0, 0);
   await page.evaluate(() => document.fonts.ready.then(() => true));
@@ -69,7 +71,7 @@ async function compare(page, name) {
   if (now.width !== width || now.height !== height) throw new Error(`${now.width} × ${now.height} pixels, expected ${width} × ${height}`);
   const difference = new PNG({ width, height });
   const others = pixelmatch(before.data, now.data, difference.data, width, height, { threshold: 0.15 });
-  if (others * 1000 <= width * height * MOST) return;
+  if (others * 1000 <= width * height * most) return;
   mkdirSync(SEEN, { recursive: true });
   writeFileSync(join(SEEN, `${name}-now.png`), seen);
   writeFileSync(join(SEEN, `${name}-difference.png`), PNG.sync.write(difference));
@@ -81,6 +83,12 @@ const open = (browser, address, colorScheme, [width, height]) =>
 
 export async function kept(browser) {
   if (!KEPT) return;
+  const version = join(KEPT, VERSION);
+  if (ANEW) {
+    mkdirSync(KEPT, { recursive: true });
+    writeFileSync(version, `${browser.version()}\n`);
+  }
+  const most = readFileSync(version, 'utf8').trim() === browser.version() ? MOST.same : MOST.other;
   for (const colorScheme of ['light', 'dark']) {
     for (const size of WINDOWS) {
       const name = (view) => `${view}-${size[0]}-${colorScheme}`;
@@ -90,7 +98,7 @@ export async function kept(browser) {
           await page.waitForSelector('.answer .text table');
           await show(page);
           await page.waitForLoadState('networkidle');
-          await compare(page, name(view));
+          await compare(page, name(view), most);
           await context.close();
         });
       }
@@ -99,7 +107,7 @@ export async function kept(browser) {
           const { page, context } = await open(browser, `admin#${section}`, colorScheme, size);
           await page.waitForSelector('#section:not([aria-busy]) h1');
           await page.waitForLoadState('networkidle');
-          await compare(page, name(`console-${section}`));
+          await compare(page, name(`console-${section}`), most);
           await context.close();
         });
       }
