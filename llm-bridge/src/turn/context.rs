@@ -99,7 +99,7 @@ impl Run {
         if let Some(tools) = self.context.tools {
             return tools;
         }
-        let (model, mut tools) = (self.route.full_name(), self.count_tools());
+        let (model, mut tools) = (self.route.full_name(), tokens_of_tools(&self.offer));
         let per_hundred = self.route.tokens_per_hundred().await;
         let is_too_much =
             self.context.size.is_some_and(|size| self.backend.is_too_much(size, tools, per_hundred));
@@ -109,18 +109,10 @@ impl Run {
             self.backend.warn_if_crowded(&model, size, tools, is_too_much && is_deferred);
         }
         if is_deferred {
-            tools = self.count_tools();
+            tools = tokens_of_tools(&self.offer);
         }
         self.context.tools = Some(tools);
         tools
-    }
-
-    fn count_tools(&self) -> u64 {
-        let first = Round { number: 1, is_last: false };
-        let definitions = self.offer.definitions(first, Provider::OpenAi);
-        let clients = self.offer.client_tools(first);
-        let client = clients.iter().map(|tool| tokens_of(&function_of(tool).to_string()));
-        tokens_of(&definitions) + client.sum::<u64>()
     }
 
     /// The tokens of the tools' definitions, and those of all that was sent, as estimated.
@@ -139,16 +131,20 @@ impl Run {
         }
         let Some((tokens, room)) = recover::tokens_and_room(&failure.message) else { return false };
         let Some((tools, whole)) = self.tools_of_whole() else { return false };
-        let others = whole - tools;
+        let mut without = Offer::clone(&self.offer);
+        if !without.defer_all() {
+            return false;
+        }
+        let others = (whole - tools).saturating_add(tokens_of_tools(&without));
         // In the proportion of the estimate, as each tokenizer has its own.
         let rest = u128::from(tokens) * u128::from(others) / u128::from(whole.max(1));
-        rest < u128::from(room) && Offer::clone(&self.offer).defer_all()
+        rest < u128::from(room)
     }
 
     /// Defers the server's tools, as the server has refused them as too long.
     pub(super) fn defer_tools(&mut self) {
         Arc::make_mut(&mut self.offer).defer_all();
-        self.context.tools = Some(self.count_tools());
+        self.context.tools = Some(tokens_of_tools(&self.offer));
         self.context.is_refused = true;
     }
 
@@ -202,4 +198,13 @@ impl Run {
             "The model server has read only {read} of about {sent} tokens{size}: the model does not know the beginning of the conversation or its tools. To mend it, {hint}"
         )))
     }
+}
+
+/// About how many tokens the definitions of a turn's tools have.
+fn tokens_of_tools(offer: &Offer) -> u64 {
+    let first = Round { number: 1, is_last: false };
+    let definitions = offer.definitions(first, Provider::OpenAi);
+    let clients = offer.client_tools(first);
+    let client = clients.iter().map(|tool| tokens_of(&function_of(tool).to_string()));
+    tokens_of(&definitions) + client.sum::<u64>()
 }
