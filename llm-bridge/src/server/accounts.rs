@@ -163,7 +163,7 @@ async fn begin(
     server: &str,
 ) -> Result<Response, ApiError> {
     check(connections, identity, server)?;
-    let url = PublicUrl::of(app.public_url.as_ref(), headers);
+    let url = PublicUrl::of(app.settings.public_url.as_ref(), headers);
     let url =
         url.ok_or_else(|| ApiError::invalid("host", "the request does not name this server"))?.to_string();
     let (tenant, user) = (identity.registry.tenant(), &identity.caller.user);
@@ -208,7 +208,7 @@ async fn end(
     headers: &HeaderMap,
     callback: AuthorizationCallback,
 ) -> Response {
-    let url = PublicUrl::of(app.public_url.as_ref(), headers);
+    let url = PublicUrl::of(app.settings.public_url.as_ref(), headers);
     let is_https = url.is_some_and(|url| url.to_string().starts_with("https:"));
     let finished = match Cookie::Connecting.read(headers, is_https) {
         None => Err(ConnectError::Foreign),

@@ -275,7 +275,8 @@ pub(super) async fn verify(
 }
 
 fn reading(app: &App) -> Result<&AuditReading, ApiError> {
-    app.audit
+    app.settings
+        .audit
         .as_ref()
         .ok_or_else(|| ApiError::not_found("audit_not_kept", "this server keeps no audit that can be read"))
 }

@@ -148,7 +148,8 @@ async fn answer(
         return counts::count(&GeminiFront, app, identity, request).await;
     }
     let (parts, body) = read(front, request).await?;
-    let (base, headers) = (PublicUrl::of(app.public_url.as_ref(), &parts.headers), parts.headers.clone());
+    let (base, headers) =
+        (PublicUrl::of(app.settings.public_url.as_ref(), &parts.headers), parts.headers.clone());
     let bad = |fault: BadRequest| reply(front.failure(&fault.into()));
     let (size, sent) = (body.len(), body.clone());
     let read = move || check_values(&body).map(|()| front.decode(&parts, &body));
@@ -158,7 +159,8 @@ async fn answer(
     };
     let missing = std::mem::take(&mut decoded.request.conversation.missing_items);
     if !missing.is_empty() {
-        let with_items = conversations::with_items(app.conversations.as_ref(), &identity, sent, missing);
+        let with_items =
+            conversations::with_items(app.settings.conversations.as_ref(), &identity, sent, missing);
         decoded = match with_items.await {
             Ok(decoded) => decoded,
             Err(fault) => return fault.answered(front),
@@ -174,7 +176,7 @@ async fn answer(
     }
     let keeping = match front.api() {
         Provider::Responses => {
-            match conversations::begin(app.conversations.as_ref(), &identity, &mut request).await {
+            match conversations::begin(app.settings.conversations.as_ref(), &identity, &mut request).await {
                 Ok(keeping) => keeping,
                 Err(fault) => return fault.answered(front),
             }
@@ -184,8 +186,8 @@ async fn answer(
     let stream = request.stream;
     let backend = app.backend.for_request(identity.registry.clone(), identity.standing());
     let backend = backend.reached_at(base.as_ref().map(PublicUrl::to_string));
-    let trace = traces::of_request(app.traces.as_ref(), &headers);
-    let trace_id = app.traces.as_ref().and_then(|_| traces::id_of(trace.as_ref()));
+    let trace = traces::of_request(app.settings.traces.as_ref(), &headers);
+    let trace_id = app.settings.traces.as_ref().and_then(|_| traces::id_of(trace.as_ref()));
     let backend = backend.traced(trace);
     let turn = match backend.start(request, identity.caller) {
         Ok(turn) => turn,

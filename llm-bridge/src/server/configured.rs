@@ -59,5 +59,5 @@ pub(super) fn operation() -> Operation {
 }
 
 pub(super) async fn list(State(app): State<App>, _: Operator) -> Json<SettingList> {
-    Json(SettingList { settings: app.configured.to_vec() })
+    Json(SettingList { settings: app.settings.configured.to_vec() })
 }

@@ -79,7 +79,7 @@ pub(super) async fn erase(
     Admin(identity): Admin,
     Name(id): Name,
 ) -> Result<Json<Erased>, ApiError> {
-    let eraser = app.eraser.clone().ok_or_else(|| {
+    let eraser = app.settings.eraser.clone().ok_or_else(|| {
         ApiError::not_found("erasure_not_found", "this server cannot erase what is kept of a person")
     })?;
     let tenant = identity.registry.tenant().to_owned();

@@ -1,6 +1,6 @@
 //! `POST /execute`: one tool call, from a client or from a server that has this one as a module.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::{
     Extension, Json,
@@ -55,9 +55,9 @@ fn no_arguments() -> Value {
 /// Which route a call came by, which decides what its name means.
 pub(super) enum EntryPoint {
     /// A client: the tool's own name goes before the one in the manifest, which has this prefix.
-    Client(Arc<str>),
+    Client(String),
     /// A server that has this one as a module and knows its tools by the manifest.
-    Server(Arc<str>),
+    Server(String),
     /// `/api/modules/{module}/execute`: the name within the module, or the whole one.
     Module(String),
 }
@@ -139,7 +139,7 @@ pub(super) async fn execute(
     headers: HeaderMap,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
-    let prefix = Arc::clone(&app.module_name);
+    let prefix = app.settings.module_name.clone();
     let is_server = headers.contains_key(HOPS_HEADER);
     let entry = if is_server { EntryPoint::Server(prefix) } else { EntryPoint::Client(prefix) };
     make_call(app, identity, &headers, body, &entry).await
@@ -202,7 +202,7 @@ pub(super) async fn make_call(
         Some(flow) => context.with_flow(flow),
         None => context,
     };
-    let context = match traces::of_request(app.traces.as_ref(), headers) {
+    let context = match traces::of_request(app.settings.traces.as_ref(), headers) {
         Some(trace) => context.with_trace(trace),
         None => context,
     };

@@ -40,7 +40,7 @@ pub(super) async fn health(State(app): State<App>) -> Json<Health> {
         upstream: app.backend.upstream().kind(),
         model: app.backend.settings().model.clone(),
         tools: app.backend.registry().len(),
-        sign_in: app.sign_in.as_ref().is_some_and(|sign_in| sign_in.has_page()),
-        dev: app.dev,
+        sign_in: app.settings.sign_in.as_ref().is_some_and(|sign_in| sign_in.has_page()),
+        dev: app.settings.takeover.is_some(),
     })
 }

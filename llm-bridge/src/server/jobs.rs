@@ -88,7 +88,7 @@ pub(super) fn list_operation() -> Operation {
 }
 
 pub(super) async fn list(State(app): State<App>, Admin(identity): Admin) -> Result<Json<JobList>, ApiError> {
-    let jobs = match &app.schedule {
+    let jobs = match &app.settings.schedule {
         Some(schedule) => schedule.of_tenant(identity.registry.tenant()).await?,
         None => Vec::new(),
     };
@@ -110,7 +110,7 @@ pub(super) async fn remove(
     Name(id): Name,
 ) -> Result<StatusCode, ApiError> {
     let missing = || ApiError::not_found("job_not_found", format!("there is no scheduled call `{id}`"));
-    let schedule = app.schedule.as_ref().ok_or_else(missing)?;
+    let schedule = app.settings.schedule.as_ref().ok_or_else(missing)?;
     let tenant = identity.registry.tenant();
     if schedule.of_tenant(tenant).await?.iter().all(|job| job.id != id) {
         return Err(missing());

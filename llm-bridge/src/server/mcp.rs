@@ -27,9 +27,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_remote::mcp::McpServers;
 
 use super::{
-    LAST_BYTES, MAX_BODY, ServerSettings,
+    MAX_BODY, ServerSettings,
     api_error::ApiError,
     identity::Identity,
+    lifecycle::LAST_BYTES,
     mcp_sessions::Sessions,
     openapi::{JsonRpc, Operation},
     routes::Routes,

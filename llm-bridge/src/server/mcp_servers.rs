@@ -51,7 +51,7 @@ pub(super) fn list_operation() -> Operation {
 }
 
 pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
-    let reports = app.mcp_servers.as_ref().map(McpServers::reports).unwrap_or_default();
+    let reports = app.settings.mcp_servers.as_ref().map(McpServers::reports).unwrap_or_default();
     if identity.require_operator().is_ok() {
         return Json(McpServerList { mcp_servers: reports }).into_response();
     }
@@ -81,7 +81,7 @@ pub(super) async fn accept(
     Name(server): Name,
     JsonBody(Accepting { digest }): JsonBody<Accepting>,
 ) -> Result<Json<McpServerReport>, ApiError> {
-    let accepted = match &app.mcp_servers {
+    let accepted = match &app.settings.mcp_servers {
         Some(servers) => servers.accept(&server, &digest).await,
         None => Err(AcceptError::Unknown { kind: "MCP server", name: server }),
     };

@@ -26,7 +26,8 @@ pub(super) async fn scrape(
     let least = if identity.is_configured() { Permission::User } else { Permission::Admin };
     identity.require_in_default_tenant(least, "reading metrics")?;
     let backend = &app.backend;
-    let text = app.metrics.text(backend.registry(), &app.modules, backend.upstream().metrics()).await;
+    let text =
+        app.settings.metrics.text(backend.registry(), &app.modules, backend.upstream().metrics()).await;
     let text = text.map_err(|cause| {
         tracing::error!(%cause, "metrics_failed");
         ApiError::internal("the metrics could not be written; see the server's log")

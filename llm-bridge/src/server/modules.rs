@@ -69,7 +69,7 @@ pub(super) async fn manifest(
     // Two servers that are modules of each other would wait for each other.
     let _ = tokio::time::timeout(MANIFEST_WAIT, app.modules.ready()).await;
     let selection = identity.registry.select(&identity.context());
-    Json(app.modules.serve(&app.module_name, &selection))
+    Json(app.modules.serve(&app.settings.module_name, &selection))
 }
 
 /// The modules.

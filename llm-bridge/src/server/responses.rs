@@ -110,7 +110,7 @@ struct Kept<'a> {
 
 impl<'a> Kept<'a> {
     fn of(app: &'a App, identity: &'a Identity, id: &str) -> Result<Self, ApiError> {
-        let conversations = app.conversations.as_ref().ok_or_else(|| no_response(id))?;
+        let conversations = app.settings.conversations.as_ref().ok_or_else(|| no_response(id))?;
         Ok(Self { conversations, tenant: identity.registry.tenant(), user: &identity.caller.user })
     }
 

@@ -70,7 +70,7 @@ pub(super) async fn read(
     identity.require_in_default_tenant(Permission::Admin, "reading traces")?;
     let missing =
         |why: &str| ApiError::not_found("trace_not_found", format!("there is no trace `{id}`: {why}"));
-    let Some(traces) = &app.traces else {
+    let Some(traces) = &app.settings.traces else {
         return Err(missing("nothing is traced; set `endpoint` under `[traces]`"));
     };
     let spans = traces.recent(&id);

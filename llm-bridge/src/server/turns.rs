@@ -86,7 +86,7 @@ pub(super) async fn list(State(app): State<App>, Admin(identity): Admin) -> Resu
     let tenant = identity.registry.tenant();
     let here = app.backend.live_turns().of_tenant(tenant);
     let mut turns: Vec<_> = here.into_iter().map(ListedTurn::from).collect();
-    if let Some(elsewhere) = &app.elsewhere {
+    if let Some(elsewhere) = &app.settings.elsewhere {
         turns.extend(elsewhere.of_tenant(tenant).await?.into_iter().map(ListedTurn::from));
         turns.sort_by_key(|turn| turn.since);
     }
@@ -121,7 +121,7 @@ pub(super) async fn stop(
     let number: u64 = id.parse().map_err(|_| missing())?;
     let tenant = identity.registry.tenant();
     if let Some(server) = server.filter(|server| !server.is_empty()) {
-        let elsewhere = app.elsewhere.as_ref().ok_or_else(missing)?;
+        let elsewhere = app.settings.elsewhere.as_ref().ok_or_else(missing)?;
         let found = elsewhere.find(tenant, &server, number).await?.ok_or_else(missing)?;
         let arguments = json!({"id": id, "user": found.user, "server": server});
         let stop = elsewhere.ask_to_stop(tenant, &server, &found);

@@ -33,7 +33,7 @@ pub(super) async fn list(
     Extension(identity): Extension<Identity>,
 ) -> Result<Json<DeadLetterList>, ApiError> {
     identity.require(Permission::Admin, "reading dead letters")?;
-    let dead_letters = match &app.webhooks {
+    let dead_letters = match &app.settings.webhooks {
         Some(webhooks) => webhooks.dead_letters(identity.registry.tenant()).await?,
         None => Vec::new(),
     };
@@ -54,7 +54,7 @@ pub(super) async fn redeliver(
     Name(id): Name,
 ) -> Result<StatusCode, ApiError> {
     identity.require(Permission::Admin, "sending dead letters")?;
-    let is_queued = match &app.webhooks {
+    let is_queued = match &app.settings.webhooks {
         Some(webhooks) => webhooks.redeliver(identity.registry.tenant(), &id).await?,
         None => false,
     };

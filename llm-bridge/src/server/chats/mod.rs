@@ -73,7 +73,7 @@ pub(super) fn routes() -> Routes {
 
 /// Whether the server keeps a chat of the caller of that id.
 pub(super) async fn is_kept(app: &App, identity: &Identity, chat: &str) -> Result<bool, ApiError> {
-    let Some(chats) = &app.chats else { return Ok(false) };
+    let Some(chats) = &app.settings.chats else { return Ok(false) };
     let key = ChatKey { tenant: identity.registry.tenant(), user: &identity.caller.user, id: chat };
     Ok(chats.chat(key).await?.is_some())
 }
@@ -96,7 +96,7 @@ impl FromRequestParts<App> for Access {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let identity = parts.extensions.get::<Identity>();
         let identity = identity.ok_or_else(|| ApiError::internal("the caller is not known"))?;
-        let store = app.chats.clone().ok_or_else(|| {
+        let store = app.settings.chats.clone().ok_or_else(|| {
             let message = "this server keeps no chats: its operator has switched them off";
             ApiError::not_found("chats_disabled", message)
         })?;

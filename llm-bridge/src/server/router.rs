@@ -1,0 +1,172 @@
+//! The routes with what goes around them, and their state.
+
+use std::sync::Arc;
+
+use axum::{Extension, Router, extract::DefaultBodyLimit, middleware, response::IntoResponse};
+use tokio_util::sync::CancellationToken;
+use toolrack_remote::module::Modules;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use super::{
+    MAX_BODY, ServerSettings, access, accounts, api_error::ApiError, approval_rules, approvals, audit,
+    backup, chat, chats, configured, connected_accounts, counts, dev, doctor, documents,
+    documents::DocumentAccess, erasure, execute, files, fronts, harmless, health, identity::Identities, jobs,
+    mcp, mcp_servers, metrics, models, modules, ollama, openapi, openapi::Document, origins, page, passed,
+    personas, protected_resource, questions, responses, routes::Routes, schedule, sign_in, timeouts, tools,
+    traces, turns, unrouted, unrouted::RouteList, users, via, webhooks,
+};
+use crate::turn::Backend;
+
+/// The state of the routes.
+#[derive(Clone, derive_more::Debug)]
+pub(super) struct App {
+    pub(super) settings: Arc<ServerSettings>,
+    pub(super) backend: Backend,
+    pub(super) modules: Modules,
+    pub(super) documents: DocumentAccess,
+    /// The turns of chats that run here.
+    pub(super) chat_turns: chats::Turns,
+    #[debug(skip)]
+    pub(super) doctor: Option<doctor::Doctor>,
+    pub(super) backup: Option<backup::Backups>,
+    /// Cancelled when the grace period is over.
+    pub(super) closing: CancellationToken,
+}
+
+/// The routes and their background tasks. `closing` cancels open answers.
+///
+/// # Errors
+/// When the system's random numbers or TLS are not available.
+pub fn router(
+    backend: Backend,
+    settings: ServerSettings,
+    closing: CancellationToken,
+) -> Result<Router, String> {
+    routes(backend, settings, closing.clone(), closing)
+}
+
+/// The same; `stopping` ends streams without an end of their own, before `closing` cancels answers.
+pub(super) fn routes(
+    backend: Backend,
+    settings: ServerSettings,
+    stopping: CancellationToken,
+    closing: CancellationToken,
+) -> Result<Router, String> {
+    let settings = Arc::new(settings);
+    let backend = match &settings.conversations {
+        Some(conversations) => backend.with_conversations(conversations.clone()),
+        None => backend,
+    };
+    let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
+    let mcp = mcp::Mcp::new(&settings, stopping.clone(), closing.clone(), backend.tasks())?;
+    let with_tools = Routes::new().merge(mcp::routes(mcp));
+    if let Some(schedule) = settings.schedule.clone() {
+        let owners = schedule::Owners(Arc::clone(&identities));
+        let run = schedule::run(schedule, owners, Arc::clone(&settings), stopping.clone(), closing.clone());
+        backend.spawn(run);
+    }
+    if let Some(elsewhere) = settings.elsewhere.clone() {
+        // Nothing waits for it: a server that hands over tells to its end what still runs.
+        tokio::spawn(elsewhere.follow(backend.live_turns().clone(), closing.clone()));
+    }
+    let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
+    let documents = DocumentAccess::new(&backend, &settings, &stopping);
+    let id = backend.upstream().id();
+    let app = App {
+        backend,
+        modules,
+        documents,
+        chat_turns: chats::Turns::default(),
+        doctor: settings.doctor.clone().map(doctor::Doctor::new),
+        backup: settings.backup.clone().map(backup::Backups::new),
+        closing,
+        settings: Arc::clone(&settings),
+    };
+    let with_tools = with_tools
+        .merge(chat::routes())
+        .merge(chats::routes())
+        .merge(responses::routes())
+        .merge(counts::routes())
+        .add("/execute", execute::execute, execute::execute_operation())
+        .merge(tools::routes())
+        .add("/api/modules", modules::list, modules::list_operation())
+        .add("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
+        .behind(|router| router.route_layer(middleware::from_fn_with_state(app.clone(), modules::found)));
+    let with_key = with_tools
+        .add("/api/mcp-servers", mcp_servers::list, mcp_servers::list_operation())
+        .add("/api/mcp-servers/{server}/accept", mcp_servers::accept, mcp_servers::accept_operation())
+        .add("/api/files/{*file}", files::read, files::operation())
+        .merge(documents::routes())
+        .merge(models::routes())
+        .merge(ollama::routes())
+        .merge(passed::routes())
+        .add("/manifest", modules::manifest, modules::manifest_operation())
+        .add("/metrics", metrics::scrape, metrics::operation())
+        .add("/api/traces/{id}", traces::read, traces::operation())
+        .add("/api/modules/{module}/accept", modules::accept, modules::accept_operation())
+        .add("/refresh-tools", modules::refresh, modules::refresh_operation())
+        .add("/api/approvals", approvals::list, approvals::list_operation())
+        .add("/api/approvals/{id}", approvals::answer, approvals::answer_operation())
+        .merge(approval_rules::routes())
+        .add("/api/questions", questions::list, questions::list_operation())
+        .add("/api/questions/{id}", questions::read, questions::read_operation())
+        .add("/api/questions/{id}", questions::answer, questions::answer_operation())
+        .add("/api/personas", personas::list, personas::list_operation())
+        .add("/api/personas", personas::add, personas::add_operation())
+        .add("/api/personas/{name}", personas::change, personas::change_operation())
+        .add("/api/personas/{name}", personas::remove, personas::remove_operation())
+        .add("/api/users/{id}/personas", personas::assign, personas::assign_operation())
+        .merge(users::routes())
+        .add("/api/users/{id}/erase", erasure::erase, erasure::operation())
+        .add("/api/backup", backup::make, backup::operation())
+        .add("/api/audit", audit::list, audit::list_operation())
+        .add("/api/audit/export", audit::export, audit::export_operation())
+        .add("/api/audit/verify", audit::verify, audit::verify_operation())
+        .add("/api/turns", turns::list, turns::list_operation())
+        .add("/api/turns/{id}", turns::stop, turns::stop_operation())
+        .add("/api/doctor", doctor::read, doctor::read_operation())
+        .add("/api/doctor", doctor::ask, doctor::ask_operation())
+        .add("/api/doctor", doctor::stop, doctor::stop_operation())
+        .add("/api/doctor/settings", doctor::write, doctor::write_operation())
+        .add("/api/settings", configured::list, configured::operation())
+        .add("/api/jobs", jobs::list, jobs::list_operation())
+        .add("/api/jobs/{id}", jobs::remove, jobs::remove_operation())
+        .add("/api/dead-letters", webhooks::list, webhooks::list_operation())
+        .add("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
+        .merge(dev::routes(settings.takeover.as_ref(), stopping))
+        .merge(sign_in::session_routes(&identities))
+        .merge(accounts::own_routes(settings.connections.as_ref()))
+        .merge(connected_accounts::routes())
+        .behind_key(Arc::clone(&identities));
+    // The page and the server's health need no key: a browser cannot send one with its first request.
+    let (router, operations) = page::routes()
+        .add("/healthz", health::health, health::operation())
+        .add("/openapi.json", openapi::serve, openapi::serve_operation())
+        .merge(protected_resource::routes(settings.sign_in.as_deref()))
+        .merge(sign_in::routes(&identities))
+        .merge(accounts::routes(settings.connections.as_ref(), &identities))
+        .merge(with_key)
+        .into_parts();
+    let list = RouteList::new(&operations);
+    let document = Document::new(operations).map_err(|error| error.to_string())?;
+    let routes = router
+        .fallback(unrouted::not_found)
+        .method_not_allowed_fallback(unrouted::method_not_allowed)
+        .layer(Extension(document))
+        .layer(Extension(list))
+        .layer(middleware::from_fn_with_state(identities, access::check_host))
+        .layer(middleware::from_fn_with_state(settings.request_timeout, timeouts::limit_body))
+        .layer(middleware::from_fn(fronts::errors_in_shape))
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(CatchPanicLayer::custom(|_| {
+            ApiError::internal("the server failed; see its log").into_response()
+        }));
+    // Around all of it, so that pages of allowed origins can read errors as well, whatever name they call the server.
+    let routes = match origins::cors(&settings.access.allowed_origins) {
+        Some(cors) => routes.layer(cors),
+        None => routes,
+    };
+    let routes = routes.layer(middleware::from_fn_with_state(settings, access::check_origin));
+    let routes = routes.layer(middleware::map_response(harmless::in_browsers));
+    Ok(routes.layer(middleware::from_fn_with_state(id, via::check)).with_state(app))
+}
