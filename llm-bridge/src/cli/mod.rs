@@ -119,7 +119,7 @@ struct Arguments {
 enum Command {
     /// Write a commented configuration file from a few questions
     Init(init::Arguments),
-    /// Serve the chat page and the OpenAI API; the default command
+    /// Serve the chat page and the APIs; the default command
     Serve,
     /// Build, serve, and build again when a source is saved; in the package of a program with tools
     Dev(dev::Arguments),

@@ -195,7 +195,7 @@ impl Run {
         }
         let size = context.map(|size| format!(", as its context has {size}")).unwrap_or_default();
         Some(TurnEvent::Notice(format!(
-            "The model server has read only {read} of about {sent} tokens{size}: the model does not know the beginning of the conversation or its tools. To mend it, {hint}"
+            "The model server has read only {read} of about {sent} tokens{size}: the model does not know the beginning of the conversation or its tools. To fix it, {hint}"
         )))
     }
 }

@@ -277,7 +277,7 @@ impl HttpUpstream {
         if is_about_context(&failure.message)
             && let Some(kind) = self.recognition().last().and_then(|known| known.kind)
         {
-            failure.message.push_str(&format!(". To mend it, {}", kind.for_context));
+            failure.message.push_str(&format!(". To fix it, {}", kind.for_context));
         }
         UpstreamError::Refused { status: status.as_u16(), failure: Box::new(failure) }
     }

@@ -108,6 +108,8 @@ fn u7_no_link_of_a_page_is_dead() {
             count += 1;
             if !Path::new(ROOT).join(&target).exists() {
                 dead.push(format!("{}: there is no {link}", path.display()));
+            } else if path.starts_with("docs") && !target.starts_with("docs") {
+                dead.push(format!("{}: {link} is not in the book, which has docs/ alone", path.display()));
             } else if !fragment.is_empty() && !read(&target).anchors.contains(fragment) {
                 dead.push(format!("{}: {} has no heading #{fragment}", path.display(), target.display()));
             }

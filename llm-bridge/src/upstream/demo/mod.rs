@@ -22,7 +22,8 @@ const LONGEST_RESULT: usize = 2_000;
 /// How many questions are proposed where none of the tools fits.
 const PROPOSALS: usize = 2;
 
-const REAL_MODEL: &str = "For a real one: `ollama serve`, `ollama pull qwen3`, `cargo run -- --upstream http://127.0.0.1:11434/v1`.";
+const REAL_MODEL: &str =
+    "For a real one: `ollama serve`, `ollama pull qwen3`, `toolrack --upstream http://127.0.0.1:11434/v1`.";
 
 /// A tool's name and the arguments.
 type Call = (String, Map<String, Value>);

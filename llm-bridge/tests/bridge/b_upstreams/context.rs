@@ -62,7 +62,7 @@ async fn b11_every_kind_of_server_says_how_large_the_context_is_and_who_cuts_is_
         prepare(&rack, kind.id).await;
         let cut = notices(&rack, 4000, Some(2050)).await;
         assert_eq!(cut.len(), 1, "{}", kind.id);
-        for word in ["only 2050 of about 5", "context has 4096", "To mend it, "] {
+        for word in ["only 2050 of about 5", "context has 4096", "To fix it, "] {
             assert!(cut[0].contains(word), "{}: {}", kind.id, cut[0]);
         }
         // Who counts whole requests, or does not count, has cut nothing; nor who counts only what was not in its cache.
@@ -153,7 +153,7 @@ async fn b11_a_cut_is_shown_once_in_a_turn_and_the_model_does_not_hear_of_it() {
         reported.expect("Hi.");
         assert_eq!(reported.details_of("notice").len(), 1, "stream: {stream}");
         let last = rack.upstream.asked().pop().unwrap();
-        assert!(!last.text.contains("2050") && !last.text.contains("To mend it"));
+        assert!(!last.text.contains("2050") && !last.text.contains("To fix it"));
     }
     let text = log.text();
     assert!(
