@@ -76,12 +76,15 @@ impl Report {
 
     /// Marks what was not reached.
     pub(super) fn finish(&mut self) {
-        self.complete = Probe::iter().all(|probe| self.probes.contains_key(&probe));
         for probe in Probe::iter() {
-            self.probes.entry(probe).or_insert_with(|| Finding::not_tried("there was no time for it"));
+            self.probes.entry(probe).or_insert_with(|| Finding::not_tried(NO_TIME));
         }
+        self.complete = self.probes.values().all(|finding| finding.note != NO_TIME);
     }
 }
+
+/// What is said of a probe that was not reached.
+const NO_TIME: &str = "there was no time for it";
 
 /// What is looked at, in the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, EnumIter, Serialize)]
@@ -223,7 +226,7 @@ impl From<Unanswered> for Finding {
                 Self::new(Verdict::Failed, format!("not readable for its server: {}", short(&error)))
             }
             Unanswered::Failed(why) => Self::new(Verdict::Failed, short(&why)),
-            Unanswered::Late => Self::not_tried("there was no time for it"),
+            Unanswered::Late => Self::not_tried(NO_TIME),
         }
     }
 }

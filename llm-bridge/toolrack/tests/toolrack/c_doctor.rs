@@ -530,3 +530,19 @@ async fn b16_whatever_a_server_answers_the_report_is_whole() {
     assert_eq!(probes["cache"]["verdict"], "refused", "{report:#}");
     assert!(!ran.output.contains('\u{1b}'), "{}", ran.output);
 }
+
+/// What there was no time for is not seen, and said so, whether it was begun or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn b16_a_report_with_probes_that_there_was_no_time_for_is_not_complete() {
+    let scripted = Scripted::acting(Site::default(), |asked| match question(asked) {
+        question if question.starts_with("Count") => plain(asked),
+        _ => Reply::stream([Act::Stall]),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(folder.path(), &["doctor", "--seconds", "10", "--upstream", &scripted.base(), "--json"]);
+    let report: Value = serde_json::from_str(&ran.output).unwrap();
+    let late = |finding: &Value| finding["note"] == "there was no time for it";
+    assert!(report["probes"].as_object().unwrap().values().any(late), "{report:#}");
+    assert_eq!(report["complete"], false, "{report:#}");
+}
