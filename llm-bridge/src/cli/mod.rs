@@ -10,6 +10,7 @@ mod caller;
 mod chat;
 mod chat_commands;
 mod check;
+mod command;
 mod completion;
 mod config;
 mod connections;
@@ -55,12 +56,12 @@ mod webhooks;
 
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
-use clap::{Parser, Subcommand};
 use registry_core::{Caller, Origin, Permission, Resources, resource_tables, store::MemoryManifests};
 use tokio_util::sync::CancellationToken;
 use toolrack_remote::mcp::McpServers;
 use tracing_subscriber::EnvFilter;
 
+use command::{Arguments, Command, ToolsCommand};
 use program::{Opened, Program};
 use reports::{McpServerReport, ModuleReport, ModulesCommand, RemoteCommand};
 pub use settings::{Flags, Settings};
@@ -97,105 +98,6 @@ impl Host {
         settings::check_resource_tables(&read)?;
         Ok(self.tables.iter().copied().chain(read.iter().map(|table| table.name)).collect())
     }
-}
-
-#[derive(Debug, Parser)]
-#[command(
-    name = "toolrack",
-    version,
-    about = "Tools for local language models, and a server that runs them in a chat"
-)]
-struct Arguments {
-    #[command(flatten)]
-    flags: Flags,
-    /// Log each step
-    #[arg(long, short, global = true)]
-    verbose: bool,
-    #[command(subcommand)]
-    command: Option<Command>,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Write a commented configuration file from a few questions
-    Init(init::Arguments),
-    /// Serve the chat page and the APIs; the default command
-    Serve,
-    /// Build, serve, and build again when a source is saved; in the package of a program with tools
-    Dev(dev::Arguments),
-    /// Chat in the terminal, or answer one question
-    Chat(chat::Arguments),
-    /// Start a coding agent (Claude Code, Codex, Gemini CLI, opencode, Qwen Code) that uses the running server
-    Launch(launch::Arguments),
-    /// Ask a model what it can do, and write the settings that serve it best
-    Doctor(doctor::Arguments),
-    /// Parse tool calls from a model's output on standard input
-    Parse(parse::Arguments),
-    /// List the tools, check them, enable and disable them
-    #[command(args_conflicts_with_subcommands = true)]
-    Tools {
-        #[command(flatten)]
-        list: tools::ListArguments,
-        #[command(subcommand)]
-        command: Option<ToolsCommand>,
-    },
-    /// Call a tool and print its result
-    Call(call::Arguments),
-    /// Ask the model the questions of tools' examples, and see which tools it calls; none runs
-    Try(trials::Arguments),
-    /// Add, list, search and remove the documents that tools search
-    #[cfg_attr(not(feature = "documents"), command(hide = true))]
-    Documents(InTenant<documents::DocumentsCommand>),
-    /// List the settings, each with the line, variable or option that it comes from
-    Config(config::Arguments),
-    /// See whether a server runs, for health checks: the exit code is 0 or 1
-    Health(running::ServerArguments),
-    /// List the modules of a running server, refresh their tools, accept changes
-    #[command(args_conflicts_with_subcommands = true)]
-    Modules {
-        #[command(flatten)]
-        list: running::Asked,
-        #[command(subcommand)]
-        command: Option<reports::ModulesCommand>,
-    },
-    /// List the MCP servers of a running server, accept changes to their tools
-    #[command(args_conflicts_with_subcommands = true)]
-    McpServers {
-        #[command(flatten)]
-        list: running::Asked,
-        #[command(subcommand)]
-        command: Option<reports::RemoteCommand>,
-    },
-    /// List and revoke the accounts on MCP servers that users have let this server into
-    Connections(InTenant<connections::ConnectionsCommand>),
-    /// Add, change, list and remove users
-    User(InTenant<users::UserCommand>),
-    /// Add, change, list and remove personas, named sets of modules for users
-    Persona(InTenant<personas::PersonaCommand>),
-    /// Create, list and revoke the API keys of users
-    Key(InTenant<users::KeyCommand>),
-    /// Serve the tools to an MCP client over standard input and output
-    Mcp(mcp::Arguments),
-    /// List, verify and export the audit log of all calls
-    Audit(audit::Arguments),
-    /// Write all stored data into one file, also while servers run
-    Backup(backup::BackupArguments),
-    /// Put the data of a backup in place, while no server runs
-    Restore(backup::RestoreArguments),
-    /// Show a turn of a running server as a tree: requests to the model, calls, times
-    Trace(trace::Arguments),
-    /// Write the manual pages of all commands
-    Man(man::Arguments),
-}
-
-#[derive(Debug, Subcommand)]
-enum ToolsCommand {
-    /// List the tools with their size in a prompt, and the reasons of those that are off; the default command
-    List(tools::ListArguments),
-    /// Check names, descriptions, schemas and the size of all tools in a prompt
-    Check(check::CheckArguments),
-    #[command(flatten)]
-    Change(tool_changes::ChangeCommand),
 }
 
 /// Runs the program. The tools are those that are compiled in.
