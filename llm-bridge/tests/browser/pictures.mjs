@@ -26,6 +26,16 @@ async function forget() {
   for (const { id } of chats) await fetch(`${TOOLRACK_URL}/api/chats/${id}`, { method: 'DELETE' });
 }
 
+/** A session in a terminal. */
+async function session(address, name) {
+  if (!address) return;
+  const context = await browser.newContext({ viewport: { width: 1010, height: 400 }, deviceScaleFactor: 1.5 });
+  const page = await context.newPage();
+  await page.goto(address);
+  await picture(page.locator('pre'), name);
+  await context.close();
+}
+
 /** A chat in which the trip was asked about. */
 async function trip(options) {
   const { page, context } = await open(browser, options);
@@ -99,13 +109,10 @@ const pictures = {
     await picture(page, 'open-webui');
     await context.close();
   },
-  async terminal() {
-    const context = await browser.newContext({ viewport: { width: 1010, height: 400 }, deviceScaleFactor: 1.5 });
-    const page = await context.newPage();
-    await page.goto(TERMINAL);
-    await picture(page.locator('pre'), 'terminal');
-    await context.close();
-  },
+  terminal: () => session(TERMINAL, 'terminal'),
+  claude: () => session(process.env.AGENT_claude, 'claude-code'),
+  codex: () => session(process.env.AGENT_codex, 'codex'),
+  opencode: () => session(process.env.AGENT_opencode, 'opencode'),
 };
 
 mkdirSync(PICTURES, { recursive: true });

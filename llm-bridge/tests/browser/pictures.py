@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the pictures of the book, docs/pictures: the page, an approval, the console and a terminal, as they are now. Look at each before it is committed. With names only those
-are made; `open-webui` is made by its name alone, as it needs 1.1 GB.
+are made; those of clients are made by their names alone: `open-webui`, which needs 1.1 GB, and `claude`, `codex` and `opencode`, which need as much.
 
     CHROMIUM     the browser, default the first found on the path
     PICTURES     another folder
@@ -19,15 +19,17 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from fcntl import ioctl
 from pathlib import Path
 from termios import TIOCSWINSZ
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "clients")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "clients"), str(HERE.parent / "agents")]
 sys.dont_write_bytecode = True
 
 import environment
+from agents import AGENTS, command, variables
 from quiet import Quiet
 from run import model
 
@@ -48,6 +50,8 @@ TRIP = "The hotel for four of us is 2,340 €, and we get 17% off. What does eac
 MAIL = "Write to the hotel that we arrive at six."
 BRIEFLY = " Answer in one sentence."
 COLUMNS, ROWS = 110, 40
+# What lets agents write without being asked.
+WRITING = ("--permission-mode", "acceptEdits", "--dangerously-bypass-approvals-and-sandbox")
 
 
 class Traveller(Quiet):
@@ -57,10 +61,12 @@ class Traveller(Quiet):
         self.reply({"object": "list", "data": [{"id": "qwen3", "object": "model"}]})
 
     def do_POST(self):
-        messages = self.body()["messages"]
+        body = self.body()
+        messages = body["messages"]
         asked = max(at for at, message in enumerate(messages) if message["role"] == "user")
         results = [message["content"] for message in messages[asked:] if message["role"] == "tool"]
-        call, text = self.next(str(messages[asked]["content"]), results)
+        # Coding agents have it write titles too, without tools.
+        call, text = self.next(str(messages[asked]["content"]), results) if body.get("tools") else (None, "The price of a hotel")
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
@@ -96,12 +102,12 @@ class Traveller(Quiet):
         return None, f"{answer}\n\n{table}"
 
 
-def printed(command, typed=""):
+def printed(command, typed="", variables=None, place=None):
     """What a program writes to a terminal, and what is typed there when it asks."""
     ours, theirs = pty.openpty()
     ioctl(theirs, TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("TOOLRACK_")}
-    process = subprocess.Popen([str(part) for part in command], stdin=theirs, stdout=theirs, stderr=theirs, env={**variables, "TERM": "xterm", "COLUMNS": str(COLUMNS)})
+    variables = variables or {name: value for name, value in os.environ.items() if not name.startswith("TOOLRACK_")}
+    process = subprocess.Popen([str(part) for part in command], stdin=theirs, stdout=theirs, stderr=theirs, cwd=place, env={**variables, "TERM": "xterm", "COLUMNS": str(COLUMNS)})
     os.close(theirs)
     text, last = b"", time.monotonic()
     while time.monotonic() - last < 30:
@@ -117,7 +123,8 @@ def printed(command, typed=""):
             os.write(ours, typed.encode())
             typed = ""
     process.wait(30)
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text.decode(errors="replace").replace("\r\n", "\n"))
+    plain = re.sub(r"\x1b(\[[0-9;?<>]*[A-Za-z]|\][^\x07]*\x07|[(][A-Z0-9]|[0-9])", "", text.decode(errors="replace").replace("\r\n", "\n"))
+    return "".join(character for character in plain if character == "\n" or character.isprintable()).strip()
 
 
 def terminal(upstream, folder):
@@ -125,13 +132,31 @@ def terminal(upstream, folder):
     settings = folder / "terminal.toml"
     settings.write_text(CONFIGURATION)
     common = ["--config", settings, "--data-dir", folder / "terminal", "--upstream", upstream]
-    parts = []
+    said = []
     for words, typed in ((["chat", TRIP + BRIEFLY], ""), (["chat", MAIL], "y\n")):
-        shown = f'toolrack {words[0]} "{words[1]}"'
-        said = printed([environment.TOOLRACK, *words, *common], typed).strip()
-        parts.append(f"<b>$ {html.escape(shown)}</b>\n{html.escape(said)}")
-    style = "body { margin: 0; background: #16181d; } pre { margin: 0; padding: 18px 22px; color: #d5d9e0; font: 14px/1.5 'DejaVu Sans Mono', monospace; white-space: pre-wrap; width: %dch } b { color: #8fd18f }" % COLUMNS
-    page = folder / "terminal.html"
+        said.append((f'toolrack {words[0]} "{words[1]}"', printed([environment.TOOLRACK, *words, *common], typed)))
+    return session(folder / "terminal.html", said)
+
+
+def agents(address, folder, wanted):
+    """A session with each coding agent that is wanted by its name, as a page for the browser."""
+    for agent in AGENTS:
+        if agent.name in wanted:
+            place = folder / agent.name
+            place.mkdir()
+            # Codex says something of a home in the folder for temporary files.
+            around = {**variables(agent, place), "TMPDIR": "/var/tmp"}
+            # Nothing is written, so nothing has to be allowed.
+            asking = replace(agent, arguments=tuple(word for word in agent.arguments if word not in WRITING))
+            said = printed(command(asking, address, TRIP + BRIEFLY), variables=around, place=place)
+            shown = f'toolrack launch {agent.name} -- {" ".join(asking.arguments)} "{TRIP + BRIEFLY}"'
+            yield f"AGENT_{agent.name}", session(folder / f"{agent.name}.html", [(shown, said)]).as_uri()
+
+
+def session(page, said):
+    """Commands with what they print, as a page."""
+    parts = (f"<b>$ {html.escape(shown)}</b>\n{html.escape(text)}" for shown, text in said)
+    style = "body { margin: 0; background: #16181d; } pre { margin: 0; padding: 18px 22px; color: #d5d9e0; font: 14px/1.5 'DejaVu Sans Mono', monospace; white-space: pre-wrap; overflow-wrap: anywhere; width: %dch } b { color: #8fd18f }" % COLUMNS
     page.write_text(f"<!doctype html><meta charset=utf-8><style>{style}</style><pre>{(chr(10) * 2).join(parts)}</pre>")
     return page
 
@@ -158,7 +183,7 @@ def main():
     upstream = model(Traveller)
     with tempfile.TemporaryDirectory(prefix="pictures-") as folder, environment.toolrack(upstream, configuration=CONFIGURATION) as address, \
             client(address, sys.argv[1:]) as of_client:
-        variables = {**os.environ, **of_client, "TOOLRACK_URL": address, "CHROMIUM": browser, "PICTURES": str(pictures), "TRIP": TRIP, "MAIL": MAIL,
+        variables = {**os.environ, **of_client, "TOOLRACK_URL": address, "CHROMIUM": browser, "PICTURES": str(pictures), "TRIP": TRIP, "MAIL": MAIL, **dict(agents(address, Path(folder), sys.argv[1:])),
                      "TERMINAL": terminal(upstream, Path(folder)).as_uri()}
         return subprocess.run(["node", node / "pictures.mjs", *sys.argv[1:]], env=variables, stdin=subprocess.DEVNULL).returncode
 

@@ -10,6 +10,7 @@ mod commands;
 mod composed;
 mod conversations;
 mod erasure;
+mod first_version;
 mod hostile;
 mod killed;
 mod measured;
