@@ -9,6 +9,7 @@
     clippy::unreachable
 )]
 
+mod b17_changes;
 mod b17_chat_documents;
 mod b17_chats;
 mod b17_console;
