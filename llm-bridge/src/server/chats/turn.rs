@@ -234,7 +234,9 @@ async fn begin(
     let turn = match started.await {
         Ok(turn) => turn,
         Err(fault) => {
-            access.store.end_chat_turn(key, &claim).await?;
+            if let Err(cause) = access.store.end_chat_turn(key, &claim).await {
+                tracing::warn!(%cause, "chat_turn_not_ended");
+            }
             return Err(fault);
         }
     };
@@ -245,7 +247,10 @@ async fn begin(
             if_titled_by: Some(title::QUESTION.to_owned()),
             ..ChatChange::default()
         };
-        access.store.change_chat(key, change).await?;
+        // The turn has begun, with a name or without.
+        if let Err(cause) = access.store.change_chat(key, change).await {
+            tracing::warn!(%cause, "chat_not_named");
+        }
     }
     let chat_id = access.chat_id(&id);
     access.turns.add(chat_id.clone(), Arc::clone(&live));
