@@ -14,12 +14,7 @@ use tokio::sync::Notify;
 
 use crate::support::{Act, Answer, Rack, Reply, Setup, text_event, with_effect, within};
 
-pub(crate) async fn send(
-    rack: &Rack,
-    method: Method,
-    path: &str,
-    body: Option<Value>,
-) -> (StatusCode, Value) {
+async fn send(rack: &Rack, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
     let request = rack.client.request(method, rack.url(path));
     let request = match body {
         Some(body) => request.json(&body),
@@ -121,7 +116,7 @@ fn sum() -> Answer {
 }
 
 /// A reply that waits in its middle.
-pub(crate) fn waiting(before: &str, wait: &Arc<Notify>, behind: &str) -> Reply {
+fn waiting(before: &str, wait: &Arc<Notify>, behind: &str) -> Reply {
     let mut acts = vec![text_event(before), Act::Wait(Arc::clone(wait)), text_event(behind)];
     acts.push(Act::Send(
         b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"

@@ -1,15 +1,25 @@
 //! Keeps the answer of a turn that runs, and the claim of the turn on its chat.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use registry_core::{
     clock::Clock,
     store::{ChatStore, StoreError},
 };
-use tokio::time::timeout;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, timeout},
+};
 
-use super::{message::Kept, running::ChatId};
+use super::{
+    message::Kept,
+    running::{ChatId, Live},
+};
 
+/// How often the answer is kept at most, while it grows.
+const KEPT_EVERY: Duration = Duration::from_secs(1);
+/// How often a turn says that it runs, and asks whether it has to stop.
+const HELD_EVERY: Duration = Duration::from_secs(2);
 /// How long one attempt may take, how many there are for the end of an answer, and how long is waited between them.
 const PATIENCE: Duration = Duration::from_secs(10);
 const ATTEMPTS: u32 = 3;
@@ -25,8 +35,34 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
+    /// Says again and again that the turn runs, until it has to stop.
+    pub(super) async fn hold_until_told_to_stop(&self) {
+        loop {
+            sleep(HELD_EVERY).await;
+            if self.has_to_stop().await {
+                return;
+            }
+        }
+    }
+
+    /// Keeps the answer again and again as it grows, and at once where it is `to_be_kept`.
+    pub(super) async fn keep_as_it_grows(&self, live: &Live, to_be_kept: &Notify) -> Infallible {
+        let (mut kept, mut pause) = (0, KEPT_EVERY);
+        loop {
+            let _ = timeout(pause, to_be_kept.notified()).await;
+            let began = Instant::now();
+            let (shown, position) = live.so_far();
+            if position != kept {
+                self.keep(&Kept { shown, said: Vec::new(), found: Vec::new() }).await;
+                kept = position;
+            }
+            // A long answer takes longer to be kept, and is kept less often.
+            pause = KEPT_EVERY.max(began.elapsed() * 10);
+        }
+    }
+
     /// Says that the turn runs, and asks whether it has to stop. A store that does not answer stops nothing.
-    pub(super) async fn has_to_stop(&self) -> bool {
+    async fn has_to_stop(&self) -> bool {
         let hold = self.store.hold_chat_turn(self.chat.key(), &self.claim, self.clock.now());
         match timeout(PATIENCE, hold).await {
             Ok(Ok(stops)) => stops,
@@ -39,7 +75,7 @@ impl Keeper {
     }
 
     /// Keeps an answer; false where the store does not take it now.
-    pub(super) async fn keep(&self, kept: &Kept) -> bool {
+    async fn keep(&self, kept: &Kept) -> bool {
         let message = match kept.stored() {
             Ok(message) => message,
             Err(error) => {
@@ -64,7 +100,7 @@ impl Keeper {
             if self.keep(kept).await {
                 break;
             }
-            tokio::time::sleep(PAUSE * attempt).await;
+            sleep(PAUSE * attempt).await;
         }
         let end = self.store.end_chat_turn(self.chat.key(), &self.claim);
         match timeout(PATIENCE, end).await {
