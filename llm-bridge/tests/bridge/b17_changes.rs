@@ -1,25 +1,35 @@
 //! Changes that admins make, in the middle of which the audit fails or their client goes away. Review row U29.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use llm_bridge::server::{Examination, ExamineModel};
 use registry_core::{
     Caller, Permission, Registry,
     guard::audit::{AuditRecord, AuditSink, MemoryAudit, Phase},
-    store::{StoreError, StoreFuture},
+    store::{Store, StoreError, StoreFuture},
 };
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
-use crate::{support::within, t_access::Rack};
+use crate::{
+    support::{until, within},
+    t_access::Rack,
+};
 
-/// An audit that takes no outcome where it is told so.
+/// An audit that takes no outcome where it is told so, and its time for intents.
 struct Audit {
     kept: MemoryAudit,
     takes_outcomes: AtomicBool,
+    is_slow: AtomicBool,
+    has_intent: Notify,
+    goes_on: Notify,
 }
 
 impl AuditSink for Audit {
@@ -28,13 +38,25 @@ impl AuditSink for Audit {
             if record.phase == Phase::Outcome && !self.takes_outcomes.load(Ordering::Relaxed) {
                 return Err(StoreError::unavailable("the disk is full"));
             }
-            self.kept.record(record).await
+            let waits = record.phase == Phase::Intent && self.is_slow.load(Ordering::Relaxed);
+            self.kept.record(record).await?;
+            if waits {
+                self.has_intent.notify_one();
+                self.goes_on.notified().await;
+            }
+            Ok(())
         })
     }
 }
 
 fn audit() -> Arc<Audit> {
-    Arc::new(Audit { kept: MemoryAudit::new(100), takes_outcomes: AtomicBool::new(true) })
+    Arc::new(Audit {
+        kept: MemoryAudit::new(100),
+        takes_outcomes: AtomicBool::new(true),
+        is_slow: AtomicBool::new(false),
+        has_intent: Notify::new(),
+        goes_on: Notify::new(),
+    })
 }
 
 fn registry(audit: &Arc<Audit>) -> Registry {
@@ -91,4 +113,33 @@ async fn u29_a_model_counts_as_being_asked_no_longer_than_it_is() {
     let (status, answer) = send(&rack, Method::POST, "/api/doctor", json!({"model": "broken"})).await;
     assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
     assert_eq!(within(ended()).await["error"], "it failed; the server's log says why");
+}
+
+#[tokio::test]
+async fn u29_a_change_whose_client_has_gone_is_made_and_audited_to_its_end() {
+    let audit = audit();
+    let rack = Rack::start_over(root(), registry(&audit), |_| {}).await;
+    audit.is_slow.store(true, Ordering::Relaxed);
+    for (method, path, body) in [
+        (Method::POST, "/api/users", json!({"id": "eve", "level": "user"})),
+        (Method::POST, "/api/users/eve", json!({"level": "guest"})),
+        (Method::POST, "/api/personas", json!({"name": "reading", "allowed_modules": ["research"]})),
+        (Method::POST, "/api/users/eve/personas", json!({"personas": ["reading"]})),
+        (Method::DELETE, "/api/personas/reading?force=true", Value::Null),
+        (Method::DELETE, "/api/users/eve", Value::Null),
+    ] {
+        let before = audit.kept.records().len();
+        let what = format!("{method} {path}");
+        tokio::select! {
+            answer = send(&rack, method, path, body) => panic!("{what}: {answer:?}"),
+            () = within(audit.has_intent.notified()) => {}
+        }
+        // So long takes the server at most to see that its client has gone.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        audit.goes_on.notify_one();
+        until(|| audit.kept.records().len() == before + 2).await;
+        assert_eq!(audit.kept.records().last().unwrap().success, Some(true), "{what}");
+    }
+    assert!(rack.store.users("default").await.unwrap().is_empty());
+    assert!(rack.store.personas("default").await.unwrap().is_empty());
 }

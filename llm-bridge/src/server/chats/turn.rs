@@ -135,11 +135,9 @@ pub(super) async fn start(
 ) -> Result<(StatusCode, Json<Begun>), ApiError> {
     new.check()?;
     let base = PublicUrl::of(app.public_url.as_ref(), &headers).map(|base| base.to_string());
-    // A client that goes away in the middle leaves no turn that has half begun.
     let trace = traces::of_request(app.traces.as_ref(), &headers);
-    let begun = app.backend.spawn(begin(app.clone(), identity, (base, trace), access, id, new)).await;
-    let failed = |_| ApiError::internal("the turn could not be begun; see the server's log");
-    begun.map_err(failed)?.map(|begun| (StatusCode::ACCEPTED, Json(begun)))
+    let begun = begin(app, identity, (base, trace), access, id, new).await?;
+    Ok((StatusCode::ACCEPTED, Json(begun)))
 }
 
 async fn begin(

@@ -16,6 +16,7 @@ use registry_core::{
 };
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
+use tokio_util::task::TaskTracker;
 use toolrack_remote::mcp::oauth::Connections;
 
 use super::{Identity, IdentityError, PERSONA_HEADER};
@@ -97,15 +98,21 @@ pub(in crate::server) struct Identities {
     pub(super) newest: Cache<(String, String), i64>,
     /// Whether anybody has a key.
     has_keys: moka::future::Cache<(), bool>,
+    /// What the server waits for before it ends.
+    pub(super) tasks: TaskTracker,
 }
 
 impl Identities {
-    pub(in crate::server) fn new(settings: Arc<ServerSettings>, registry: Registry) -> Self {
+    pub(in crate::server) fn new(
+        settings: Arc<ServerSettings>,
+        registry: Registry,
+        tasks: TaskTracker,
+    ) -> Self {
         let known = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build();
         let has_keys = moka::future::Cache::builder().time_to_live(BELIEVED).build();
         let shares = Shares::new(settings.max_connections);
         let newest = Cache::new(REMEMBERED);
-        Self { settings, registry, tenants: Mutex::default(), shares, known, newest, has_keys }
+        Self { settings, registry, tenants: Mutex::default(), shares, known, newest, has_keys, tasks }
     }
 
     pub(in crate::server) fn access(&self) -> &Access {
