@@ -4,10 +4,11 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use registry_core::{
     clock::Clock,
-    store::{ChatStore, StoreError},
+    store::{ChatMessage, ChatStore, StoreError},
 };
 use tokio::{
     sync::Notify,
+    task::spawn_blocking,
     time::{Instant, sleep, timeout},
 };
 
@@ -53,7 +54,7 @@ impl Keeper {
             let began = Instant::now();
             let (shown, position) = live.so_far();
             if position != kept {
-                self.keep(&Kept { shown, said: Vec::new(), found: Vec::new() }).await;
+                self.keep(Kept { shown, said: Vec::new(), found: Vec::new() }).await;
                 kept = position;
             }
             // A long answer takes longer to be kept, and is kept less often.
@@ -74,15 +75,14 @@ impl Keeper {
         }
     }
 
-    /// Keeps an answer; false where the store does not take it now.
-    async fn keep(&self, kept: &Kept) -> bool {
-        let message = match kept.stored() {
-            Ok(message) => message,
-            Err(error) => {
-                tracing::error!(%error, "an answer cannot be written");
-                return true;
-            }
-        };
+    async fn keep(&self, kept: Kept) {
+        if let Some(message) = written(kept).await {
+            self.put(message).await;
+        }
+    }
+
+    /// Keeps a message; false where the store does not take it now.
+    async fn put(&self, message: ChatMessage) -> bool {
         let put = self.store.put_chat_message(self.chat.key(), message);
         let cause = match timeout(PATIENCE, put).await {
             // Without the message the user has deleted it.
@@ -95,12 +95,14 @@ impl Keeper {
     }
 
     /// Keeps an answer that has ended, and gives up the claim.
-    pub(super) async fn keep_end(&self, kept: &Kept) {
-        for attempt in 1..=ATTEMPTS {
-            if self.keep(kept).await {
-                break;
+    pub(super) async fn keep_end(&self, kept: Kept) {
+        if let Some(message) = written(kept).await {
+            for attempt in 1..=ATTEMPTS {
+                if self.put(message.clone()).await {
+                    break;
+                }
+                sleep(PAUSE * attempt).await;
             }
-            sleep(PAUSE * attempt).await;
         }
         let end = self.store.end_chat_turn(self.chat.key(), &self.claim);
         match timeout(PATIENCE, end).await {
@@ -108,5 +110,33 @@ impl Keeper {
             Ok(Err(cause)) => tracing::warn!(%cause, "chat_turn_not_ended"),
             Err(_) => tracing::warn!("chat_turn_not_ended"),
         }
+    }
+}
+
+/// The message for the store, made beside the runtime.
+async fn written(kept: Kept) -> Option<ChatMessage> {
+    let stored = spawn_blocking(move || kept.stored()).await.ok()?;
+    stored.inspect_err(|error| tracing::error!(%error, "an answer cannot be written")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use jiff::Timestamp;
+    use registry_core::{clock::SystemClock, store::MemoryStore};
+
+    use super::*;
+    use crate::server::chats::message::{By, Shown};
+
+    #[tokio::test]
+    async fn a25_an_answer_is_written_beside_the_runtime() {
+        let chat = ChatId { tenant: "default".into(), user: "ada".into(), id: "chat_1".into() };
+        let store = Arc::new(MemoryStore::default());
+        let keeper = Keeper { chat, store, clock: Arc::new(SystemClock), claim: "msg_1:turn_1".into() };
+        let shown = Shown::begun("msg_1".into(), None, By::Assistant, Timestamp::now());
+        let kept = Kept { shown, said: Vec::new(), found: Vec::new() };
+        let mut keeping = std::pin::pin!(keeper.keep_end(kept));
+        assert!(keeping.as_mut().now_or_never().is_none(), "the store takes it at once");
+        keeping.await;
     }
 }

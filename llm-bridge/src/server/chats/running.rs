@@ -310,7 +310,7 @@ impl Running {
         }
         let found =
             if answer.found.is_empty() { std::mem::take(&mut self.found_before) } else { answer.found };
-        self.keeper.keep_end(&Kept { shown: shown.clone(), said, found }).await;
+        self.keeper.keep_end(Kept { shown: shown.clone(), said, found }).await;
         self.live.over();
         let (turns, chat, live) = (self.turns.clone(), self.keeper.chat.clone(), Arc::clone(&self.live));
         tokio::spawn(async move {
