@@ -204,6 +204,11 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     assert_eq!(approvals.get("default", "two").await.unwrap(), None);
     // No id has a NUL, which a database may not even be asked for.
     assert_eq!(approvals.get("default", "one\0").await.unwrap(), None);
+    assert_eq!(approvals.take("default", "one\0", at("12:01:00")).await, Ok(false));
+    assert_eq!(approvals.withdraw("default", "one\0").await, Ok(()));
+    assert_eq!(approvals.give_back("default", "one\0").await, Ok(()));
+    assert_eq!(approvals.pending("default\0", at("12:01:00")).await, Ok(Vec::new()));
+    assert_eq!(approvals.forget_user("default\0", "ada").await, Ok(0));
     let yes = answer(true, None);
     assert_eq!(approvals.answer("default", "\0", yes, at("12:01:00")).await, Err(AnswerError::Unknown));
 
