@@ -335,8 +335,8 @@ fn revoke_key_operation() -> Operation {
 async fn revoke_key(Admin(identity): Admin, Name(id): Name) -> Result<StatusCode, ApiError> {
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let missing = || ApiError::not_found("key_not_found", format!("there is no valid key `{id}`"));
-    let keys = store.keys(tenant).await?;
-    let key = keys.iter().find(|key| key.id == id && key.revoked_at.is_none()).ok_or_else(missing)?;
+    let key = store.key_of_id(tenant, &id).await?.filter(|key| key.revoked_at.is_none());
+    let key = key.ok_or_else(missing)?;
     if let Some(user) = store.user(tenant, &key.user).await? {
         may_change(&identity, &user.id, user.level)?;
     }

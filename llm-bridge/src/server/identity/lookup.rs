@@ -302,9 +302,9 @@ impl Identities {
     /// Whether all keys of a user were revoked. A user who never had one uses none, such as the one of `[user]`. With `delegate` only keys that
     /// delegate count, and who has none of these may not act for others.
     async fn is_shut_out(&self, tenant: &str, user: &User, delegate: bool) -> Result<bool, StoreError> {
-        let mut keys = self.settings.store.keys(tenant).await?;
+        let mut keys = self.settings.store.keys_of(tenant, &user.id).await?;
         // Earlier ones are those of a removed user of the same name.
-        keys.retain(|key| key.user == user.id && key.created_at >= user.created_at);
+        keys.retain(|key| key.created_at >= user.created_at);
         let is_valid = |key: &ApiKey| key.revoked_at.is_none() && (key.delegate || !delegate);
         Ok((delegate || !keys.is_empty()) && !keys.iter().any(is_valid))
     }

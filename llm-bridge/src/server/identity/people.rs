@@ -29,7 +29,7 @@ impl Identities {
         let mut user = match known {
             None => {
                 self.may_be_added(person)?;
-                if store.users(tenant).await?.len() >= MAX_USERS {
+                if store.count_users(tenant).await? >= MAX_USERS {
                     let why = format!("there are {MAX_USERS} users already; an operator has to remove some");
                     return Err(TokenError::NotAllowed(why).into());
                 }

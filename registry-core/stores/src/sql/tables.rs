@@ -148,6 +148,11 @@ impl Store for SqlStore {
         Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), document))
     }
 
+    fn count_users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, usize> {
+        let count = Statement::new("SELECT COUNT(*) FROM users WHERE tenant = $1", vec![tenant.into()]);
+        Box::pin(async move { Ok(self.read(count, |mut row| row.count()).await?.pop().unwrap_or_default()) })
+    }
+
     fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>> {
         let sql = "SELECT document FROM users WHERE tenant = $1 AND id = $2";
         let find = Statement::new(sql, vec![tenant.into(), id.into()]);
@@ -220,6 +225,17 @@ impl Store for SqlStore {
     fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
         let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 ORDER BY created_at, position");
         Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), api_key))
+    }
+
+    fn keys_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
+        let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 AND user_id = $2 ORDER BY created_at, position");
+        Box::pin(self.read(Statement::new(sql, vec![tenant.into(), user.into()]), api_key))
+    }
+
+    fn key_of_id<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
+        let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 AND id = $2");
+        let find = Statement::new(sql, vec![tenant.into(), id.into()]);
+        Box::pin(async move { Ok(self.read(find, api_key).await?.pop()) })
     }
 
     fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
