@@ -14,7 +14,12 @@ use tokio::sync::Notify;
 
 use crate::support::{Act, Answer, Rack, Reply, Setup, text_event, with_effect, within};
 
-async fn send(rack: &Rack, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
+pub(crate) async fn send(
+    rack: &Rack,
+    method: Method,
+    path: &str,
+    body: Option<Value>,
+) -> (StatusCode, Value) {
     let request = rack.client.request(method, rack.url(path));
     let request = match body {
         Some(body) => request.json(&body),

@@ -6,6 +6,7 @@ use registry_core::{
     BoxFuture,
     store::{MemoryStore, StoreError},
 };
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{
     sync::{Notify, Semaphore},
@@ -13,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    b17_chats::{get, message, new_chat, post, settled, text, turn},
+    b17_chats::{get, message, new_chat, post, send, settled, text, turn},
     support::{Act, Chats, Rack, Reply, Setup, text_event, within},
 };
 
@@ -49,6 +50,23 @@ async fn b17_a_turn_that_has_begun_goes_on_where_its_chat_cannot_be_named() {
         (text(&message(&whole, &begun["answer"]["id"])), &whole["title"]),
         ("Five.".to_owned(), &json!(""))
     );
+}
+
+#[tokio::test]
+async fn b17_a_turn_that_cannot_begin_says_why_also_where_its_claim_stays() {
+    let fails = |method| {
+        let fails = match method {
+            "add_chat_messages" => Err(StoreError::conflict("others write")),
+            "end_chat_turn" => Err(StoreError::unavailable("the disk is gone")),
+            _ => Ok(()),
+        };
+        Box::pin(std::future::ready(fails)) as BoxFuture<_>
+    };
+    let rack = start([], fails).await;
+    let chat = new_chat(&rack).await;
+    let body = json!({"content": "2 + 3?"});
+    let (status, refused) = send(&rack, Method::POST, &format!("{chat}/turn"), Some(body)).await;
+    assert_eq!((status, &refused["error"]["type"]), (StatusCode::CONFLICT, &json!("store_conflict")));
 }
 
 #[tokio::test]

@@ -71,7 +71,10 @@ impl ChatStore for Chats {
         messages: Vec<ChatMessage>,
         limits: &'a ChatLimits,
     ) -> BoxFuture<'a, Result<(), ChatError>> {
-        self.kept.add_chat_messages(key, messages, limits)
+        Box::pin(async move {
+            (self.before)("add_chat_messages").await?;
+            self.kept.add_chat_messages(key, messages, limits).await
+        })
     }
 
     fn put_chat_message<'a>(&'a self, key: ChatKey<'a>, message: ChatMessage) -> StoreFuture<'a, bool> {
@@ -129,6 +132,9 @@ impl ChatStore for Chats {
     }
 
     fn end_chat_turn<'a>(&'a self, key: ChatKey<'a>, turn: &'a str) -> StoreFuture<'a, ()> {
-        self.kept.end_chat_turn(key, turn)
+        Box::pin(async move {
+            (self.before)("end_chat_turn").await?;
+            self.kept.end_chat_turn(key, turn).await
+        })
     }
 }
