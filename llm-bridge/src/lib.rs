@@ -14,6 +14,7 @@ pub mod metrics;
 mod personas;
 mod recorded;
 mod registering;
+mod removal;
 pub mod server;
 pub mod sign_in;
 #[cfg(all(unix, feature = "cli"))]

@@ -114,6 +114,22 @@ impl Queue {
             return Ok(permit);
         }
         let _place = Place::take(&self.waiting, max_waiting)?;
+        self.acquire().await
+    }
+
+    /// The same, or of another queue where that has a permit first.
+    async fn enter_or(&self, other: &Self, max_waiting: usize) -> Result<OwnedSemaphorePermit, QueueFull> {
+        if let Ok(permit) = Arc::clone(&other.running).try_acquire_owned() {
+            return Ok(permit);
+        }
+        tokio::select! {
+            biased;
+            permit = self.enter(max_waiting) => permit,
+            permit = other.acquire() => permit,
+        }
+    }
+
+    async fn acquire(&self) -> Result<OwnedSemaphorePermit, QueueFull> {
         // The semaphore is never closed.
         Arc::clone(&self.running).acquire_owned().await.map_err(|_| QueueFull)
     }
@@ -211,10 +227,7 @@ impl ConcurrencyLimiter {
         };
         let of_all = match share.is_admin {
             false => self.all.enter(max_waiting).await?,
-            true => match Arc::clone(&self.all.running).try_acquire_owned() {
-                Ok(permit) => permit,
-                Err(_) => self.of_admins.enter(max_waiting).await?,
-            },
+            true => self.of_admins.enter_or(&self.all, max_waiting).await?,
         };
         Ok(Permit { _user: of_user, _tool: of_tool, _all: Some(of_all) })
     }
@@ -334,6 +347,26 @@ mod tests {
         running[0] = Permit::default();
         assert!(waits.await.is_ok());
         drop((admins, held, running));
+        assert_eq!(limiter.depths().all, QueueDepth::default());
+    }
+
+    #[tokio::test]
+    async fn a11_an_admin_takes_what_is_free_first() {
+        let limiter = limiter(1, 1);
+        let tool: Arc<str> = "fetch".into();
+        let share = |level| limiter.share("default", &Caller::new("ada", level));
+        let (user, admin) = (share(Permission::User), share(Permission::Admin));
+        for is_shared in [true, false] {
+            let shared = limiter.enter(&tool, 0, user).await.unwrap();
+            let own = limiter.enter(&tool, 0, admin).await.unwrap();
+            let mut waits = Box::pin(limiter.enter(&tool, 0, admin));
+            assert!(futures_poll(&mut waits).await.is_none());
+            assert_eq!(limiter.depths().all, QueueDepth { running: 2, waiting: 1 });
+            assert!(matches!(limiter.enter(&tool, 0, admin).await, Err(QueueFull)));
+            drop(if is_shared { shared } else { own });
+            let taken = futures_poll(&mut waits).await;
+            assert!(matches!(taken, Some(Ok(_))), "{is_shared}");
+        }
         assert_eq!(limiter.depths().all, QueueDepth::default());
     }
 

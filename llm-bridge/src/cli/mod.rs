@@ -71,6 +71,7 @@ use tenant::InTenant;
 use crate::{
     metrics::{CallMetrics, Metrics},
     recorded::{Change, recorded},
+    removal::remove_user,
 };
 
 /// What a program brings to [`main`] besides its tools and what functions with `#[resource]` provide: by default nothing.
@@ -221,23 +222,19 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             let change = command.change(&tenant);
             let run = async |stores: &Stores, place: &str| {
                 let owner = users::Owner { id: &settings.user.id, level: settings.caller().level, place };
-                if let users::UserCommand::Remove { id } = &command {
-                    connections::of(settings, stores)?.disconnect_all(&tenant, id).await?;
-                }
+                let remove = async |user: &str| {
+                    let (connections, whose) = (connections::of(settings, stores)?, (tenant.as_str(), user));
+                    let asked = stores.approvals.forget_user(&tenant, user);
+                    let documents =
+                        async { documents::erase_of_chats(settings, &tenant, user).await.map(drop) };
+                    remove_user(stores.store.as_ref(), Some(&connections), whose, asked, documents).await
+                };
                 let erase = async |user: &str| {
                     let (settings, sql) = (settings.clone(), stores.sql.clone());
                     let connections = connections::of(&settings, stores)?;
                     erase::Eraser { settings, sql, connections }.told(&tenant, user).await
                 };
-                let removed = match &command {
-                    users::UserCommand::Remove { id } => Some(id.clone()),
-                    _ => None,
-                };
-                let done = users::users(command, &tenant, stores.store.as_ref(), &owner, erase).await?;
-                if let Some(user) = removed {
-                    documents::erase_of_chats(settings, &tenant, &user).await?;
-                }
-                Ok(done)
+                users::users(command, &tenant, stores.store.as_ref(), &owner, remove, erase).await
             };
             with_stores(settings, change, "users", run).await
         }

@@ -209,6 +209,7 @@ pub(super) async fn users(
     tenant: &str,
     store: &dyn Store,
     owner: &Owner<'_>,
+    remove: impl AsyncFnOnce(&str) -> Result<RemovedUser, String>,
     erase: impl AsyncFnOnce(&str) -> Result<bool, String>,
 ) -> Result<ExitCode, String> {
     match command {
@@ -262,8 +263,7 @@ pub(super) async fn users(
             ));
         }
         UserCommand::Remove { id } => {
-            let RemovedUser { was_known, responses, transcripts, files, values, chats } =
-                store.remove_user(tenant, &id, SystemClock.now()).await?;
+            let RemovedUser { was_known, responses, transcripts, files, values, chats } = remove(&id).await?;
             let deleted = format!(
                 "deleted the user's {} and the conversations, which had {}, {} and {}, and {} that tools kept",
                 count(chats, "chat"),

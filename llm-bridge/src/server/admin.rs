@@ -3,14 +3,20 @@
 use std::fmt::Display;
 
 use axum::{
-    extract::FromRequestParts,
+    extract::{FromRequestParts, Request, State},
     http::{StatusCode, request::Parts},
+    middleware::Next,
+    response::{IntoResponse, Response},
 };
 use registry_core::{Origin, Permission};
 use serde_json::Value;
+use tokio::task::JoinError;
 
 use super::{api_error::ApiError, identity::Identity};
-use crate::recorded::{Change, recorded};
+use crate::{
+    recorded::{Change, recorded},
+    turn::Backend,
+};
 
 /// Why a route of admins refuses others.
 pub(super) const NOT_ADMIN: &str = "The user is not an admin (`permission_denied`).";
@@ -42,6 +48,20 @@ impl<S: Send + Sync> FromRequestParts<S> for Operator {
 fn identified(parts: &Parts) -> Result<Identity, ApiError> {
     let identity = parts.extensions.get::<Identity>().cloned();
     identity.ok_or_else(|| ApiError::internal("the caller of the request is not known"))
+}
+
+/// Answers a request that may change something in a task: where its client goes away in the middle, what has begun is done, and audited, to its
+/// end.
+pub(super) async fn to_its_end(State(backend): State<Backend>, request: Request, next: Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    let answered = backend.spawn(next.run(request)).await.map_err(JoinError::try_into_panic);
+    match answered {
+        Ok(response) => response,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(_)) => ApiError::internal("the server has stopped").into_response(),
+    }
 }
 
 /// Makes a change as an admin, recorded in the audit under the name of the command that does the same.

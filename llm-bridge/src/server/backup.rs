@@ -105,13 +105,8 @@ pub(super) async fn make(
         let message = "another backup is being made or sent; try again when it is there";
         ApiError::new(StatusCode::CONFLICT, "backup_busy", message)
     })?;
-    let making = backups.make.make();
-    // Its outcome is audited, and its place kept, also where nobody waits for it any more.
-    let made = tokio::spawn(async move {
-        let making = async { making.await.map(|made| (made, permit)) };
-        admin::change(&identity, "toolrack backup", json!({"with_key": false, "sent": true}), making).await
-    });
-    let (made, permit) = made.await.map_err(|fault| ApiError::internal(fault.to_string()))??;
+    let arguments = json!({"with_key": false, "sent": true});
+    let made = admin::change(&identity, "toolrack backup", arguments, backups.make.make()).await?;
     let time = SystemClock.now().strftime("%Y-%m-%d-%H%M%S");
     let name = format!("attachment; filename=\"toolrack-{time}.tar.gz\"");
     let name = HeaderValue::from_str(&name).map_err(|fault| ApiError::internal(fault.to_string()))?;

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
@@ -11,6 +12,7 @@ use axum::{
     extract::State,
     http::{Method, StatusCode},
 };
+use futures_util::FutureExt;
 use registry_core::{BoxFuture, store::StoreError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,7 @@ use super::{
     modules::NOT_ADMIN,
     openapi::Operation,
 };
+use crate::turn::Backend;
 
 /// Asks models what they can do.
 pub trait ExamineModel: Send + Sync {
@@ -80,31 +83,29 @@ impl Doctor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to run until the report is there; `None` while another model is asked.
-    fn begin(
-        &self,
-        model: Option<String>,
-        closing: &CancellationToken,
-    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+    /// Asks a model in a task, which is there as long as it counts as being asked; false while another one is.
+    fn begin(&self, model: Option<String>, backend: &Backend, closing: &CancellationToken) -> bool {
         let mut asked = self.lock();
         if asked.running.is_some() {
-            return None;
+            return false;
         }
         let Examination { looks_at, report } = self.examine.begin(model.clone());
         let stop = closing.child_token();
         let running = Some(Running { looks_at, since: Instant::now(), stop: stop.clone() });
         *asked = Asked { model, running, report: None, error: None };
         let doctor = self.clone();
-        Some(async move {
-            let seen =
-                stop.run_until_cancelled(report).await.unwrap_or_else(|| Err("it was stopped".to_owned()));
+        backend.spawn(async move {
+            let seen = stop.run_until_cancelled(AssertUnwindSafe(report).catch_unwind()).await;
             let mut asked = doctor.lock();
             asked.running = None;
             match seen {
-                Ok(report) => asked.report = Some(report),
-                Err(error) => asked.error = Some(error),
+                Some(Ok(Ok(report))) => asked.report = Some(report),
+                Some(Ok(Err(error))) => asked.error = Some(error),
+                Some(Err(_)) => asked.error = Some("it failed; the server's log says why".to_owned()),
+                None => asked.error = Some("it was stopped".to_owned()),
             }
-        })
+        });
+        true
     }
 }
 
@@ -198,13 +199,12 @@ pub(super) async fn ask(
     }
     let doctor = doctor(&app)?;
     let arguments = json!({"model": model});
-    let begin =
-        async { Ok::<_, StoreError>(doctor.begin(model.filter(|model| !model.is_empty()), &app.closing)) };
-    let Some(asking) = admin::change(&identity, "toolrack doctor", arguments, begin).await? else {
+    let model = model.filter(|model| !model.is_empty());
+    let begin = async { Ok::<_, StoreError>(doctor.begin(model, &app.backend, &app.closing)) };
+    if !admin::change(&identity, "toolrack doctor", arguments, begin).await? {
         let message = "a model is being asked already; wait for its report, or stop it";
         return Err(ApiError::new(StatusCode::CONFLICT, "doctor_busy", message));
-    };
-    app.backend.spawn(asking);
+    }
     Ok((StatusCode::ACCEPTED, Json(Shown::from(&*doctor.lock()))))
 }
 

@@ -17,7 +17,7 @@ use axum::{
     http::{HeaderMap, Method, StatusCode},
 };
 use jiff::Timestamp;
-use registry_core::{Caller, Permission, ToolError};
+use registry_core::{Caller, Permission};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -291,7 +291,7 @@ async fn add(
     let path = upload_path(user, &name).map_err(|message| ApiError::invalid("name", message))?;
     let place = Destination { quota: access.limits.of(user), path: path.clone(), documents };
     let (outcome, passages) =
-        receive(&app, &identity, place, AddQuery { name, modified }, &headers, body).await?;
+        receive(&app.documents, &identity, place, AddQuery { name, modified }, &headers, body).await?;
     tracing::info!(tenant = identity.registry.tenant(), user, path, ?outcome, "document_added");
     Ok(Json(AddedDocument { path, outcome, passages }))
 }
@@ -305,7 +305,7 @@ struct Destination {
 
 /// Takes a file and adds it. Gives how many passages it has.
 async fn receive(
-    App { backend, documents: access, .. }: &App,
+    access: &DocumentAccess,
     identity: &Identity,
     Destination { documents, path, quota }: Destination,
     AddQuery { name, modified }: AddQuery,
@@ -329,20 +329,13 @@ async fn receive(
         if !documents.has_room(&quota, &path, taken.size).await? {
             return Err(limits.exceeded());
         }
-        let (intake, documents, reported) =
-            (access.intake.clone(), documents.clone(), Arc::clone(&access.added));
-        let adding = async move {
-            let Taken { file, place: _place, .. } = taken;
-            let Read { document, permit } = intake.read(file).await?;
-            // What it has become counts, and not how well it was packed.
-            let added =
-                documents.add_within(document, Some(&quota)).await?.ok_or_else(|| limits.exceeded())?;
-            drop(permit);
-            reported.notify_waiters();
-            Ok::<_, ApiError>(added)
-        };
-        // In a task, so that it is finished and counted also when the client disconnects.
-        backend.spawn(adding).await.map_err(ToolError::from)??
+        let Taken { file, place: _place, .. } = taken;
+        let Read { document, permit } = access.intake.read(file).await?;
+        // What it has become counts, and not how well it was packed.
+        let added = documents.add_within(document, Some(&quota)).await?.ok_or_else(|| limits.exceeded())?;
+        drop(permit);
+        access.added.notify_waiters();
+        added
     };
     let kept = below(&documents, Some(path.clone())).await?;
     let passages = kept.into_iter().find(|document| document.path == path).map_or(0, |kept| kept.passages);

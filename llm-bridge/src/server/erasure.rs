@@ -90,18 +90,13 @@ pub(super) async fn erase(
     }
     // They would be kept when they end.
     app.backend.live_turns().stop_of(&tenant, &id);
-    let erased = async move {
-        let erase = async {
-            match eraser.erase(&tenant, &id).await {
-                Ok(erased) if erased.is_nothing() => Err(NotErased::Nothing(id.clone())),
-                erased => erased.map_err(NotErased::Failed),
-            }
-        };
-        admin::change(&identity, "toolrack user erase", json!({"user": id}), erase).await
+    let erase = async {
+        match eraser.erase(&tenant, &id).await {
+            Ok(erased) if erased.is_nothing() => Err(NotErased::Nothing(id.clone())),
+            erased => erased.map_err(NotErased::Failed),
+        }
     };
-    // It is made to its end, also where nobody waits for it any more.
-    let erased = app.backend.spawn(erased).await;
-    erased.map_err(|fault| ApiError::internal(fault.to_string()))?.map(Json)
+    admin::change(&identity, "toolrack user erase", json!({"user": id}), erase).await.map(Json)
 }
 
 /// Why something is left, or nothing was there.

@@ -1,8 +1,9 @@
 //! `/mcp`: the MCP server over streamable HTTP.
 
+mod open;
+
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, Once, PoisonError, Weak},
+    sync::{Arc, Once, Weak},
     time::Duration,
 };
 
@@ -16,16 +17,14 @@ use axum::{
 use futures_util::StreamExt;
 use rmcp::{
     model::ClientJsonRpcMessage,
-    transport::streamable_http_server::{
-        SessionManager, StreamableHttpServerConfig, StreamableHttpService,
-        session::local::LocalSessionManager,
-    },
+    transport::streamable_http_server::{SessionManager, StreamableHttpServerConfig, StreamableHttpService},
 };
 use serde::{Deserialize, de::IgnoredAny};
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_remote::mcp::McpServers;
 
+use self::open::{MAX_SESSIONS, OpenSessions};
 use super::{
     MAX_BODY, ServerSettings,
     api_error::ApiError,
@@ -49,19 +48,14 @@ const LAST_EVENT: &str = "last-event-id";
 const REVISION: &str = "mcp-protocol-version";
 /// The first revision without sessions.
 const WITHOUT_SESSIONS: &str = "2026-07-28";
-/// How long an idle session stays open. A chat may be idle for a while, and few clients open a new session.
-const SESSION_KEPT: Duration = Duration::from_secs(3600);
 /// The longest message that goes back to the programs before, in bytes.
 const MAX_PASSED_BACK: usize = 1 << 20;
-/// Sessions that a user may have open.
-const MAX_SESSIONS: usize = 500;
 
 /// The state of the route.
 pub(super) struct Mcp {
     server: McpServer,
     config: StreamableHttpServerConfig,
-    /// The sessions by tenant and user: they do not exist for other users.
-    sessions: Mutex<HashMap<(String, String), Arc<LocalSessionManager>>>,
+    sessions: OpenSessions,
     stopping: CancellationToken,
     closing: CancellationToken,
     closing_is_watched: Once,
@@ -103,7 +97,7 @@ impl Mcp {
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_cancellation_token(CancellationToken::new());
-        let (sessions, closing_is_watched) = (Mutex::default(), Once::new());
+        let (sessions, closing_is_watched) = (OpenSessions::default(), Once::new());
         let coming_over = AsyncMutex::default();
         let messages = takeover.as_ref().and_then(Takeover::messages);
         let mcp = Arc::new(Self {
@@ -120,17 +114,6 @@ impl Mcp {
             tokio::spawn(take_messages(messages, Arc::downgrade(&mcp)));
         }
         Ok(mcp)
-    }
-
-    fn sessions(&self, visitor: &Visitor) -> Arc<LocalSessionManager> {
-        let owner = (visitor.registry.tenant().to_owned(), visitor.context.caller().user.clone());
-        let mut all = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let sessions = all.entry(owner).or_insert_with(|| {
-            let mut sessions = LocalSessionManager::default();
-            sessions.session_config.keep_alive = Some(SESSION_KEPT);
-            Arc::new(sessions)
-        });
-        Arc::clone(sessions)
     }
 
     /// For a request of a session that is not all here yet: the session, and a lock, so that it is opened here once.
@@ -207,10 +190,8 @@ async fn take_messages(mut messages: mpsc::Receiver<Message>, mcp: Weak<Mcp>) {
     while let Some(Message { session, text }) = messages.recv().await {
         let Some(mcp) = mcp.upgrade() else { return };
         let Ok(message) = serde_json::from_str::<ClientJsonRpcMessage>(&text) else { continue };
-        let all: Vec<_> =
-            mcp.sessions.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
         let id = session.into();
-        for sessions in all {
+        for sessions in mcp.sessions.all() {
             if sessions.sessions.read().await.contains_key(&id) {
                 if let Err(cause) = sessions.accept_message(&id, message).await {
                     tracing::debug!(%cause, "message_not_taken");
@@ -280,8 +261,10 @@ async fn serve(
 ) -> Response {
     mcp.watch_closing();
     let visitor = visitor(&identity);
-    let sessions = mcp.sessions(&visitor);
-    if may_open_session(&request) && sessions.sessions.read().await.len() >= MAX_SESSIONS {
+    let (sessions, opening) = mcp.sessions.of(&visitor, may_open_session(&request));
+    if let Some(opening) = &opening
+        && !opening.is_allowed(&sessions).await
+    {
         let message = format!("you have {MAX_SESSIONS} sessions open; close one, or come back later");
         return ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message).into_response();
     }

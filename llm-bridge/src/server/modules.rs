@@ -131,12 +131,7 @@ pub(super) async fn refresh(
     State(app): State<App>,
     _: Operator,
 ) -> Result<Json<ModuleList<ModuleReport>>, ApiError> {
-    // In a task, so that it goes on when the client disconnects: others may wait for the same answers.
-    let modules = app.modules.clone();
-    let refreshed = app.backend.spawn(async move { modules.refresh().await }).await;
-    let modules =
-        refreshed.map_err(|fault| ApiError::internal(format!("the modules were not refreshed: {fault}")))?;
-    Ok(Json(ModuleList { modules }))
+    Ok(Json(ModuleList { modules: app.modules.refresh().await }))
 }
 
 pub(super) fn accept_operation() -> Operation {

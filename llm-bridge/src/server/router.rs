@@ -57,7 +57,8 @@ pub(super) fn routes(
         Some(conversations) => backend.with_conversations(conversations.clone()),
         None => backend,
     };
-    let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
+    let identities =
+        Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone(), backend.tasks()));
     let mcp = mcp::Mcp::new(&settings, stopping.clone(), closing.clone(), backend.tasks())?;
     let with_tools = Routes::new().merge(mcp::routes(mcp));
     if let Some(schedule) = settings.schedule.clone() {
@@ -84,22 +85,18 @@ pub(super) fn routes(
     };
     let with_tools = with_tools
         .merge(chat::routes())
-        .merge(chats::routes())
         .merge(responses::routes())
         .merge(counts::routes())
         .add("/execute", execute::execute, execute::execute_operation())
-        .merge(tools::routes())
+        .merge(chats::routes().merge(tools::routes()).to_their_end(&app.backend))
         .add("/api/modules", modules::list, modules::list_operation())
         .add("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
         .behind(|router| router.route_layer(middleware::from_fn_with_state(app.clone(), modules::found)));
-    let with_key = with_tools
+    let with_key = Routes::new()
         .add("/api/mcp-servers", mcp_servers::list, mcp_servers::list_operation())
         .add("/api/mcp-servers/{server}/accept", mcp_servers::accept, mcp_servers::accept_operation())
         .add("/api/files/{*file}", files::read, files::operation())
         .merge(documents::routes())
-        .merge(models::routes())
-        .merge(ollama::routes())
-        .merge(passed::routes())
         .add("/manifest", modules::manifest, modules::manifest_operation())
         .add("/metrics", metrics::scrape, metrics::operation())
         .add("/api/traces/{id}", traces::read, traces::operation())
@@ -137,6 +134,11 @@ pub(super) fn routes(
         .merge(sign_in::session_routes(&identities))
         .merge(accounts::own_routes(settings.connections.as_ref()))
         .merge(connected_accounts::routes())
+        .to_their_end(&app.backend)
+        .merge(with_tools)
+        .merge(models::routes())
+        .merge(ollama::routes())
+        .merge(passed::routes())
         .behind_key(Arc::clone(&identities));
     // The page and the server's health need no key: a browser cannot send one with its first request.
     let (router, operations) = page::routes()

@@ -9,7 +9,8 @@ use axum::{
     routing::{MethodFilter, on},
 };
 
-use super::{App, access::check_key, identity::Identities, openapi::Operation};
+use super::{App, access::check_key, admin, identity::Identities, openapi::Operation};
+use crate::turn::Backend;
 
 /// Routes with their descriptions.
 pub(super) struct Routes {
@@ -48,6 +49,12 @@ impl Routes {
     /// Puts a layer before all routes added so far.
     pub(super) fn behind(self, layer: impl FnOnce(Router<App>) -> Router<App>) -> Self {
         Self { router: layer(self.router), ..self }
+    }
+
+    /// Lets what the routes added so far change be done to its end, also where the client has gone.
+    pub(super) fn to_their_end(self, backend: &Backend) -> Self {
+        let layer = middleware::from_fn_with_state(backend.clone(), admin::to_its_end);
+        self.behind(|router| router.route_layer(layer))
     }
 
     /// Checks who sends a request, for all routes added so far.

@@ -27,7 +27,7 @@ use super::{
     openapi::Operation,
     routes::Routes,
 };
-use crate::{identifier::check_identifier, personas::change_user};
+use crate::{identifier::check_identifier, personas::change_user, removal::remove_user};
 
 pub(super) const ABOVE: &str =
     "The user is not an admin, or has a lower level than the one that is meant (`permission_denied`).";
@@ -219,18 +219,14 @@ async fn remove(
 ) -> Result<StatusCode, ApiError> {
     known(&identity, &id).await?;
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
-    let remove = async {
-        // First, while it is known what to revoke.
-        if let Some(connections) = identity.connections() {
-            connections.disconnect_all(tenant, &id).await?;
-        }
-        let removed = store.remove_user(tenant, &id, SystemClock.now()).await?;
-        // Where they are kept elsewhere than the users.
-        identity.registry.forget_asked(&id).await?;
-        Ok::<_, StoreError>(removed)
+    // The user is gone, whether or not they are.
+    let documents = async {
+        app.documents.forget_chats_of(&identity, &id).await;
+        Ok::<_, StoreError>(())
     };
+    let asked = identity.registry.forget_asked(&id);
+    let remove = remove_user(store.as_ref(), identity.connections(), (tenant, &id), asked, documents);
     admin::change(&identity, "toolrack user remove", json!({"user": id}), remove).await?;
-    app.documents.forget_chats_of(&identity, &id).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -335,8 +331,8 @@ fn revoke_key_operation() -> Operation {
 async fn revoke_key(Admin(identity): Admin, Name(id): Name) -> Result<StatusCode, ApiError> {
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let missing = || ApiError::not_found("key_not_found", format!("there is no valid key `{id}`"));
-    let keys = store.keys(tenant).await?;
-    let key = keys.iter().find(|key| key.id == id && key.revoked_at.is_none()).ok_or_else(missing)?;
+    let key = store.key_of_id(tenant, &id).await?.filter(|key| key.revoked_at.is_none());
+    let key = key.ok_or_else(missing)?;
     if let Some(user) = store.user(tenant, &key.user).await? {
         may_change(&identity, &user.id, user.level)?;
     }

@@ -237,17 +237,30 @@ fn form(functions: &[Value]) -> Value {
 
 /// Makes references within a schema hold where it stands at `place` of another.
 fn move_references(schema: &mut Value, place: &str) {
-    match schema {
-        Value::Object(members) => {
-            if let Some(Value::String(reference)) = members.get_mut("$ref")
-                && let Some(rest) = reference.strip_prefix('#')
-            {
-                *reference = format!("#{place}{rest}");
+    let Some(keywords) = schema.as_object_mut() else { return };
+    for (keyword, value) in keywords {
+        match (keyword.as_str(), value) {
+            // Others are to an anchor, or to another document.
+            ("$ref", Value::String(reference)) => {
+                if let Some(pointer) = reference.strip_prefix('#')
+                    && (pointer.is_empty() || pointer.starts_with('/'))
+                {
+                    *reference = format!("#{place}{pointer}");
+                }
             }
-            members.iter_mut().for_each(|(_, member)| move_references(member, place));
+            (
+                "$defs" | "definitions" | "properties" | "patternProperties" | "dependentSchemas"
+                | "dependencies",
+                Value::Object(named),
+            ) => named.values_mut().for_each(|schema| move_references(schema, place)),
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(|schema| move_references(schema, place));
+            }
+            // Data, whatever its members are called.
+            ("const" | "enum" | "default" | "examples" | "example", _) => {}
+            // A schema; one that no keyword stands for may be referred to.
+            (_, value) => move_references(value, place),
         }
-        Value::Array(values) => values.iter_mut().for_each(|value| move_references(value, place)),
-        _ => {}
     }
 }
 
@@ -278,6 +291,34 @@ mod tests {
             ] {
                 assert!(!valid.is_valid(&wrong), "{wrong}");
             }
+        }
+    }
+
+    #[test]
+    fn b15_data_and_anchors_stay_as_they_are_where_a_schema_is_moved() {
+        let data = json!({"$ref": "#/$defs/city"});
+        let kept = json!({
+            "properties": {
+                "at": {"$ref": "#here"},
+                "far": {"$ref": "https://example.org/a.json#/b"},
+                "data": {"const": data, "enum": [data], "default": data, "examples": [data], "x-more": [data]},
+            },
+        });
+        let mut moved = kept.clone();
+        move_references(&mut moved, "/a");
+        assert_eq!(moved, kept);
+        let at = |reference: &str| {
+            let schema = json!({"$ref": reference});
+            json!({
+                "$ref": reference, "$defs": {"enum": schema}, "properties": {"$ref": schema, "default": schema},
+                "items": [schema], "anyOf": [schema], "not": schema, "dependencies": {"a": ["b"], "c": schema},
+                "contentSchema": schema, "x-more": schema,
+            })
+        };
+        for (before, after) in [("#", "#/a"), ("#/$defs/enum", "#/a/$defs/enum")] {
+            let mut moved = at(before);
+            move_references(&mut moved, "/a");
+            assert_eq!(moved, at(after));
         }
     }
 

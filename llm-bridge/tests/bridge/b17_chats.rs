@@ -14,7 +14,12 @@ use tokio::sync::Notify;
 
 use crate::support::{Act, Answer, Rack, Reply, Setup, text_event, with_effect, within};
 
-async fn send(rack: &Rack, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
+pub(crate) async fn send(
+    rack: &Rack,
+    method: Method,
+    path: &str,
+    body: Option<Value>,
+) -> (StatusCode, Value) {
     let request = rack.client.request(method, rack.url(path));
     let request = match body {
         Some(body) => request.json(&body),
@@ -25,13 +30,13 @@ async fn send(rack: &Rack, method: Method, path: &str, body: Option<Value>) -> (
     (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
 }
 
-async fn get(rack: &Rack, path: &str) -> Value {
+pub(crate) async fn get(rack: &Rack, path: &str) -> Value {
     let (status, body) = send(rack, Method::GET, path, None).await;
     assert_eq!(status, StatusCode::OK, "{body}");
     body
 }
 
-async fn post(rack: &Rack, path: &str, body: Value) -> Value {
+pub(crate) async fn post(rack: &Rack, path: &str, body: Value) -> Value {
     let (status, answer) = send(rack, Method::POST, path, Some(body)).await;
     assert!(status.is_success(), "{status} {answer}");
     answer
@@ -44,17 +49,17 @@ async fn refused(rack: &Rack, method: Method, path: &str, body: Option<Value>) -
 }
 
 /// The address of a new chat, which has a name, so that the model is not asked for one.
-async fn new_chat(rack: &Rack) -> String {
+pub(crate) async fn new_chat(rack: &Rack) -> String {
     let chat = post(rack, "/api/chats", json!({"title": "Sums", "settings": {"model": "m"}})).await;
     format!("/api/chats/{}", chat["id"].as_str().unwrap())
 }
 
-async fn turn(rack: &Rack, chat: &str, body: Value) -> Value {
+pub(crate) async fn turn(rack: &Rack, chat: &str, body: Value) -> Value {
     post(rack, &format!("{chat}/turn"), body).await
 }
 
 /// The chat once no turn of it runs any more.
-async fn settled(rack: &Rack, chat: &str) -> Value {
+pub(crate) async fn settled(rack: &Rack, chat: &str) -> Value {
     within(async {
         loop {
             let whole = get(rack, chat).await;
@@ -73,12 +78,12 @@ async fn ask(rack: &Rack, chat: &str, content: &str) -> Value {
     message(&settled(rack, chat).await, &begun["answer"]["id"])
 }
 
-fn message(whole: &Value, id: &Value) -> Value {
+pub(crate) fn message(whole: &Value, id: &Value) -> Value {
     whole["messages"].as_array().unwrap().iter().find(|message| message["id"] == *id).unwrap().clone()
 }
 
 /// The texts of a message's parts.
-fn text(message: &Value) -> String {
+pub(crate) fn text(message: &Value) -> String {
     message["parts"]
         .as_array()
         .unwrap()

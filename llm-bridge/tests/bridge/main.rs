@@ -9,8 +9,10 @@
     clippy::unreachable
 )]
 
+mod b17_changes;
 mod b17_chat_documents;
 mod b17_chats;
+mod b17_chats_store;
 mod b17_console;
 mod b17_console_upkeep;
 mod b17_rules;

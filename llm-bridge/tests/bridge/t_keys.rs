@@ -300,3 +300,38 @@ async fn n10_a_user_has_so_many_mcp_sessions_and_others_have_theirs() {
     assert!(close.send().await.unwrap().status().is_success());
     assert_eq!(open(&ada).await.status(), StatusCode::OK, "one of them is closed");
 }
+
+#[tokio::test]
+async fn n10_a_user_has_no_more_mcp_sessions_by_opening_them_at_once() {
+    let rack = Rack::start(Access::default()).await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    for _ in 0..495 {
+        assert_eq!(
+            initialize(&rack, "/mcp").bearer_auth(&ada).send().await.unwrap().status(),
+            StatusCode::OK
+        );
+    }
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ada}\r\nAccept: application/json, text/event-stream\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        INITIALIZE.len()
+    );
+    // All of them are asked for before the first is opened.
+    let mut asked = Vec::new();
+    for _ in 0..10 {
+        let mut connection =
+            tokio::net::TcpStream::connect(rack.base.strip_prefix("http://").unwrap()).await.unwrap();
+        connection.write_all(head.as_bytes()).await.unwrap();
+        asked.push(connection);
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    let mut opened = 0;
+    for connection in &mut asked {
+        // A refused one may be closed already.
+        let _ = connection.write_all(INITIALIZE.as_bytes()).await;
+        let mut status = [0; 12];
+        connection.read_exact(&mut status).await.unwrap();
+        opened += u32::from(status.ends_with(b" 200"));
+    }
+    assert_eq!(opened, 5);
+}

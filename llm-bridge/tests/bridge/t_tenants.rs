@@ -73,6 +73,10 @@ impl Store for Slow {
         self.kept.users(tenant)
     }
 
+    fn count_users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, usize> {
+        self.kept.count_users(tenant)
+    }
+
     fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>> {
         self.kept.user(tenant, id)
     }
@@ -96,6 +100,14 @@ impl Store for Slow {
 
     fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
         self.kept.keys(tenant)
+    }
+
+    fn keys_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
+        self.kept.keys_of(tenant, user)
+    }
+
+    fn key_of_id<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
+        self.kept.key_of_id(tenant, id)
     }
 
     fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>> {

@@ -111,10 +111,11 @@ pub(super) async fn ask(context: &ToolContext, question: Question) -> Result<Val
     if let Some(keeping) = keeping {
         match &waited {
             Waited::Closed(ApprovalState::Answered { .. } | ApprovalState::Declined { .. }) => {
-                if !Box::pin(keeping.answered(&kept)).await {
+                let goes_on = Box::pin(keeping.answered(&kept)).await;
+                if !matches!(goes_on, Ok(true)) {
                     held.release();
                     asked.note("withdrawn", None, None);
-                    return Err(AskError::Elsewhere);
+                    return Err(goes_on.err().map_or(AskError::Elsewhere, AskError::Store));
                 }
             }
             _ => Box::pin(keeping.forget()).await,

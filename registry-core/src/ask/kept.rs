@@ -187,6 +187,20 @@ impl Spot {
         Ok(put.then(|| text.unwrap_or_default()))
     }
 
+    /// The same where the store may fail and have written all the same: it is tried once more, and known again.
+    async fn put_again(&self, kept: &Kept, expected: &str) -> Result<Option<String>, StateError> {
+        match self.put(Some(kept), Some(expected)).await {
+            Err(StateError::Store(_)) => {}
+            put => return put,
+        }
+        if let Some(text) = self.put(Some(kept), Some(expected)).await? {
+            return Ok(Some(text));
+        }
+        let text = serde_json::to_string(kept).map_err(StoreError::invalid)?;
+        let now = self.store.state(&self.space, &self.key).await?;
+        Ok(now.filter(|now| *now == text))
+    }
+
     /// Deletes what has expired of the user's.
     async fn clear(&self, now: Timestamp) -> Result<(), StateError> {
         for key in self.store.state_keys(&self.space).await? {
@@ -341,27 +355,28 @@ impl Keeping {
     }
 
     /// Goes on with an answer; false where another process has gone on with it.
-    pub(crate) async fn answered(&self, question: &Approval) -> bool {
+    ///
+    /// # Errors
+    /// Where that cannot be told.
+    pub(crate) async fn answered(&self, question: &Approval) -> Result<bool, StoreError> {
         let (kept, text) = {
             let mut now = self.now.lock();
             now.kept.answers.push(Answered::of(question));
-            let Some(text) = now.text.clone() else { return true };
+            let Some(text) = now.text.clone() else { return Ok(true) };
             let process = Arc::clone(&now.kept.process);
             (now.kept.clone().taken(&process, self.clock.now(), self.timeout), text)
         };
-        match self.spot.put(Some(&kept), Some(&text)).await {
+        match self.spot.put_again(&kept, &text).await {
             Ok(Some(text)) => {
                 *self.now.lock() = Now { kept, text: Some(text), replay: Vec::new() };
-                true
+                Ok(true)
             }
             Ok(None) => {
                 self.now.lock().text = None;
-                false
+                Ok(false)
             }
-            Err(cause) => {
-                tracing::warn!(tool = kept.tool, %cause, "waiting_call_not_kept");
-                false
-            }
+            Err(StateError::Store(cause)) => Err(cause),
+            Err(cause) => Err(StoreError::invalid(cause)),
         }
     }
 

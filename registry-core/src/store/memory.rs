@@ -138,6 +138,10 @@ impl Store for MemoryStore {
         self.read(|state| of_tenant(&state.users, tenant))
     }
 
+    fn count_users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, usize> {
+        self.read(|state| state.users.keys().filter(|(of, _)| of == tenant).count())
+    }
+
     fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>> {
         self.read(|state| state.users.get(&key(tenant, id)).cloned())
     }
@@ -178,6 +182,17 @@ impl Store for MemoryStore {
 
     fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
         self.read(|state| state.keys.iter().filter(|key| key.tenant == tenant).cloned().collect())
+    }
+
+    fn keys_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
+        self.read(|state| {
+            let theirs = |key: &&ApiKey| key.tenant == tenant && key.user == user;
+            state.keys.iter().filter(theirs).cloned().collect()
+        })
+    }
+
+    fn key_of_id<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
+        self.read(|state| state.keys.iter().find(|key| key.tenant == tenant && key.id == id).cloned())
     }
 
     fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>> {

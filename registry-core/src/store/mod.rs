@@ -150,6 +150,9 @@ pub trait Store: Send + Sync {
     /// The tenant's users, by id.
     fn users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<User>>;
 
+    /// How many users the tenant has.
+    fn count_users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, usize>;
+
     /// The user of that id.
     fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>>;
 
@@ -167,6 +170,12 @@ pub trait Store: Send + Sync {
 
     /// The tenant's keys, oldest first, those that were revoked too.
     fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>>;
+
+    /// The keys of one user, oldest first, those that were revoked too.
+    fn keys_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, Vec<ApiKey>>;
+
+    /// The tenant's key of that id, also one that was revoked.
+    fn key_of_id<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<ApiKey>>;
 
     /// The key of that hash, of whichever tenant, that has not been revoked.
     fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>>;

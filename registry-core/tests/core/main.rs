@@ -5,6 +5,7 @@
 mod b17_rules;
 mod b19_asking;
 mod b19_asking_anew;
+mod b19_asking_in_failures;
 mod b19_calls_and_state;
 mod b19_results;
 mod b20_flow;

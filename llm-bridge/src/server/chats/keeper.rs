@@ -1,15 +1,26 @@
 //! Keeps the answer of a turn that runs, and the claim of the turn on its chat.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use registry_core::{
     clock::Clock,
-    store::{ChatStore, StoreError},
+    store::{ChatMessage, ChatStore, StoreError},
 };
-use tokio::time::timeout;
+use tokio::{
+    sync::Notify,
+    task::spawn_blocking,
+    time::{Instant, sleep, timeout},
+};
 
-use super::{message::Kept, running::ChatId};
+use super::{
+    message::Kept,
+    running::{ChatId, Live},
+};
 
+/// How often the answer is kept at most, while it grows.
+const KEPT_EVERY: Duration = Duration::from_secs(1);
+/// How often a turn says that it runs, and asks whether it has to stop.
+const HELD_EVERY: Duration = Duration::from_secs(2);
 /// How long one attempt may take, how many there are for the end of an answer, and how long is waited between them.
 const PATIENCE: Duration = Duration::from_secs(10);
 const ATTEMPTS: u32 = 3;
@@ -25,8 +36,34 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
+    /// Says again and again that the turn runs, until it has to stop.
+    pub(super) async fn hold_until_told_to_stop(&self) {
+        loop {
+            sleep(HELD_EVERY).await;
+            if self.has_to_stop().await {
+                return;
+            }
+        }
+    }
+
+    /// Keeps the answer again and again as it grows, and at once where it is `to_be_kept`.
+    pub(super) async fn keep_as_it_grows(&self, live: &Live, to_be_kept: &Notify) -> Infallible {
+        let (mut kept, mut pause) = (0, KEPT_EVERY);
+        loop {
+            let _ = timeout(pause, to_be_kept.notified()).await;
+            let began = Instant::now();
+            let (shown, position) = live.so_far();
+            if position != kept {
+                self.keep(Kept { shown, said: Vec::new(), found: Vec::new() }).await;
+                kept = position;
+            }
+            // A long answer takes longer to be kept, and is kept less often.
+            pause = KEPT_EVERY.max(began.elapsed() * 10);
+        }
+    }
+
     /// Says that the turn runs, and asks whether it has to stop. A store that does not answer stops nothing.
-    pub(super) async fn has_to_stop(&self) -> bool {
+    async fn has_to_stop(&self) -> bool {
         let hold = self.store.hold_chat_turn(self.chat.key(), &self.claim, self.clock.now());
         match timeout(PATIENCE, hold).await {
             Ok(Ok(stops)) => stops,
@@ -38,15 +75,14 @@ impl Keeper {
         }
     }
 
-    /// Keeps an answer; false where the store does not take it now.
-    pub(super) async fn keep(&self, kept: &Kept) -> bool {
-        let message = match kept.stored() {
-            Ok(message) => message,
-            Err(error) => {
-                tracing::error!(%error, "an answer cannot be written");
-                return true;
-            }
-        };
+    async fn keep(&self, kept: Kept) {
+        if let Some(message) = written(kept).await {
+            self.put(message).await;
+        }
+    }
+
+    /// Keeps a message; false where the store does not take it now.
+    async fn put(&self, message: ChatMessage) -> bool {
         let put = self.store.put_chat_message(self.chat.key(), message);
         let cause = match timeout(PATIENCE, put).await {
             // Without the message the user has deleted it.
@@ -59,12 +95,14 @@ impl Keeper {
     }
 
     /// Keeps an answer that has ended, and gives up the claim.
-    pub(super) async fn keep_end(&self, kept: &Kept) {
-        for attempt in 1..=ATTEMPTS {
-            if self.keep(kept).await {
-                break;
+    pub(super) async fn keep_end(&self, kept: Kept) {
+        if let Some(message) = written(kept).await {
+            for attempt in 1..=ATTEMPTS {
+                if self.put(message.clone()).await {
+                    break;
+                }
+                sleep(PAUSE * attempt).await;
             }
-            tokio::time::sleep(PAUSE * attempt).await;
         }
         let end = self.store.end_chat_turn(self.chat.key(), &self.claim);
         match timeout(PATIENCE, end).await {
@@ -72,5 +110,33 @@ impl Keeper {
             Ok(Err(cause)) => tracing::warn!(%cause, "chat_turn_not_ended"),
             Err(_) => tracing::warn!("chat_turn_not_ended"),
         }
+    }
+}
+
+/// The message for the store, made beside the runtime.
+async fn written(kept: Kept) -> Option<ChatMessage> {
+    let stored = spawn_blocking(move || kept.stored()).await.ok()?;
+    stored.inspect_err(|error| tracing::error!(%error, "an answer cannot be written")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use jiff::Timestamp;
+    use registry_core::{clock::SystemClock, store::MemoryStore};
+
+    use super::*;
+    use crate::server::chats::message::{By, Shown};
+
+    #[tokio::test]
+    async fn a25_an_answer_is_written_beside_the_runtime() {
+        let chat = ChatId { tenant: "default".into(), user: "ada".into(), id: "chat_1".into() };
+        let store = Arc::new(MemoryStore::default());
+        let keeper = Keeper { chat, store, clock: Arc::new(SystemClock), claim: "msg_1:turn_1".into() };
+        let shown = Shown::begun("msg_1".into(), None, By::Assistant, Timestamp::now());
+        let kept = Kept { shown, said: Vec::new(), found: Vec::new() };
+        let mut keeping = std::pin::pin!(keeper.keep_end(kept));
+        assert!(keeping.as_mut().now_or_never().is_none(), "the store takes it at once");
+        keeping.await;
     }
 }

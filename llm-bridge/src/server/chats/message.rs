@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use registry_core::store::ChatMessage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolrack_apis::{Call, Content, Media, MediaKind, MediaSource, Message, Role, ToolResult, names::legal};
 
 use crate::{
@@ -299,8 +299,12 @@ impl Kept {
         read().map_err(|error| unreadable(&error))
     }
 
-    /// The message for the store. What the model gets of it is left out where it is too large.
+    /// The message for the store. What the model gets of it is left out where it is too large. A long one takes a while.
     pub(super) fn stored(&self) -> Result<ChatMessage, serde_json::Error> {
+        #[derive(Serialize)]
+        struct Document<'k> {
+            shown: &'k Shown,
+        }
         #[derive(Serialize)]
         struct Written<'k> {
             said: &'k [Message],
@@ -324,7 +328,7 @@ impl Kept {
             parent: shown.parent.clone(),
             created_at: shown.created_at,
             text,
-            document: serde_json::to_string(&json!({ "shown": shown }))?.into(),
+            document: serde_json::to_string(&Document { shown })?.into(),
             context: context.into(),
         })
     }
@@ -454,6 +458,8 @@ pub(super) fn file(kept: &Kept, at: usize) -> Option<(String, String, Vec<u8>)> 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

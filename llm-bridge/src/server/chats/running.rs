@@ -3,14 +3,18 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use axum::body::Bytes;
 use registry_core::store::ChatKey;
 use serde::Serialize;
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 use toolrack_apis::{Encode, Failure, FailureKind, Message, ToolStatus, TurnEvent};
 
@@ -23,10 +27,6 @@ use super::{
 };
 use crate::turn::Turn;
 
-/// How often the answer is kept at most, while it grows.
-const KEPT_EVERY: Duration = Duration::from_secs(1);
-/// How often a turn says that it runs, and asks whether it has to stop.
-const HELD_EVERY: Duration = Duration::from_secs(2);
 /// How much of its events is kept for those who come late, in bytes.
 const MAX_LOG: usize = 1 << 20;
 /// How long the events of a turn that has ended can be read.
@@ -310,7 +310,7 @@ impl Running {
         }
         let found =
             if answer.found.is_empty() { std::mem::take(&mut self.found_before) } else { answer.found };
-        self.keeper.keep_end(&Kept { shown: shown.clone(), said, found }).await;
+        self.keeper.keep_end(Kept { shown: shown.clone(), said, found }).await;
         self.live.over();
         let (turns, chat, live) = (self.turns.clone(), self.keeper.chat.clone(), Arc::clone(&self.live));
         tokio::spawn(async move {
@@ -325,51 +325,36 @@ impl Running {
         self.live.take(TurnEvent::Failed(failure), &mut *self.encoder, self.keeper.clock.now());
     }
 
-    /// Takes the events until the turn ends.
+    /// Takes the events until the turn ends. The store is asked beside it, however long it takes to answer.
     async fn follow(&mut self) -> End {
-        let mut next_keep = Instant::now() + KEPT_EVERY;
-        let mut next_hold = Instant::now() + HELD_EVERY;
-        let mut kept = 0;
+        let Self { keeper, live, turn, encoder, closing, .. } = self;
+        let to_be_kept = Notify::new();
+        let mut told_to_stop = pin!(keeper.hold_until_told_to_stop());
+        let mut keeping = pin!(keeper.keep_as_it_grows(live, &to_be_kept));
         loop {
-            if Instant::now() >= next_hold {
-                next_hold = Instant::now() + HELD_EVERY;
-                if self.keeper.has_to_stop().await {
-                    return End::Stopped;
-                }
-            }
-            if Instant::now() >= next_keep {
-                let (shown, position) = self.live.so_far();
-                let began = Instant::now();
-                if position != kept {
-                    self.keeper.keep(&Kept { shown, said: Vec::new(), found: Vec::new() }).await;
-                    kept = position;
-                }
-                // A long answer takes longer to be kept, and is kept less often.
-                next_keep = Instant::now() + KEPT_EVERY.max(began.elapsed() * 10);
-            }
-            let wait = next_hold.min(next_keep);
             tokio::select! {
                 biased;
-                () = self.closing.cancelled() => return End::Closed,
-                () = self.live.stop.cancelled() => return End::Stopped,
-                event = self.turn.next() => match event {
+                () = closing.cancelled() => return End::Closed,
+                () = live.stop.cancelled() => return End::Stopped,
+                () = &mut told_to_stop => return End::Stopped,
+                never = &mut keeping => match never {},
+                event = turn.next() => match event {
                     None => return End::Itself,
                     Some(event) => {
                         let is_last = matches!(event, TurnEvent::Finished { .. } | TurnEvent::Failed(_));
                         if matches!(event, TurnEvent::Tool(ToolStatus::Progress { question: Some(_), .. })) {
                             // Its question may outlive this server.
-                            next_keep = Instant::now();
+                            to_be_kept.notify_one();
                         }
-                        self.live.take(event, &mut *self.encoder, self.keeper.clock.now());
+                        live.take(event, &mut **encoder, keeper.clock.now());
                         if is_last {
                             return End::Itself;
                         }
-                        if self.live.state().record.is_full() {
+                        if live.state().record.is_full() {
                             return End::Full;
                         }
                     }
                 },
-                () = tokio::time::sleep_until(wait.into()) => {}
             }
         }
     }

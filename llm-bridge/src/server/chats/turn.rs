@@ -135,11 +135,9 @@ pub(super) async fn start(
 ) -> Result<(StatusCode, Json<Begun>), ApiError> {
     new.check()?;
     let base = PublicUrl::of(app.settings.public_url.as_ref(), &headers).map(|base| base.to_string());
-    // A client that goes away in the middle leaves no turn that has half begun.
     let trace = traces::of_request(app.settings.traces.as_ref(), &headers);
-    let begun = app.backend.spawn(begin(app.clone(), identity, (base, trace), access, id, new)).await;
-    let failed = |_| ApiError::internal("the turn could not be begun; see the server's log");
-    begun.map_err(failed)?.map(|begun| (StatusCode::ACCEPTED, Json(begun)))
+    let begun = begin(app, identity, (base, trace), access, id, new).await?;
+    Ok((StatusCode::ACCEPTED, Json(begun)))
 }
 
 async fn begin(
@@ -234,7 +232,9 @@ async fn begin(
     let turn = match started.await {
         Ok(turn) => turn,
         Err(fault) => {
-            access.store.end_chat_turn(key, &claim).await?;
+            if let Err(cause) = access.store.end_chat_turn(key, &claim).await {
+                tracing::warn!(%cause, "chat_turn_not_ended");
+            }
             return Err(fault);
         }
     };
@@ -245,7 +245,10 @@ async fn begin(
             if_titled_by: Some(title::QUESTION.to_owned()),
             ..ChatChange::default()
         };
-        access.store.change_chat(key, change).await?;
+        // The turn has begun, with a name or without.
+        if let Err(cause) = access.store.change_chat(key, change).await {
+            tracing::warn!(%cause, "chat_not_named");
+        }
     }
     let chat_id = access.chat_id(&id);
     access.turns.add(chat_id.clone(), Arc::clone(&live));

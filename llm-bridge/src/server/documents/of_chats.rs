@@ -141,7 +141,7 @@ async fn add(
     let documents = of_chat(&app, &identity, &id).await?;
     let quota = app.documents.limits.in_folder(documents.of_user().to_owned());
     let place = Destination { documents: documents.all().clone(), path: documents.path(&name), quota };
-    let (outcome, passages) = receive(&app, &identity, place, about, &headers, body).await?;
+    let (outcome, passages) = receive(&app.documents, &identity, place, about, &headers, body).await?;
     // A chat that was deleted while its document came leaves none.
     if !chats::is_kept(&app, &identity, &id).await? {
         documents.remove(None).await?;

@@ -16,6 +16,7 @@ use registry_core::{
 };
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
+use tokio_util::task::TaskTracker;
 use toolrack_remote::mcp::oauth::Connections;
 
 use super::{Identity, IdentityError, PERSONA_HEADER};
@@ -97,15 +98,21 @@ pub(in crate::server) struct Identities {
     pub(super) newest: Cache<(String, String), i64>,
     /// Whether anybody has a key.
     has_keys: moka::future::Cache<(), bool>,
+    /// What the server waits for before it ends.
+    pub(super) tasks: TaskTracker,
 }
 
 impl Identities {
-    pub(in crate::server) fn new(settings: Arc<ServerSettings>, registry: Registry) -> Self {
+    pub(in crate::server) fn new(
+        settings: Arc<ServerSettings>,
+        registry: Registry,
+        tasks: TaskTracker,
+    ) -> Self {
         let known = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build();
         let has_keys = moka::future::Cache::builder().time_to_live(BELIEVED).build();
         let shares = Shares::new(settings.max_connections);
         let newest = Cache::new(REMEMBERED);
-        Self { settings, registry, tenants: Mutex::default(), shares, known, newest, has_keys }
+        Self { settings, registry, tenants: Mutex::default(), shares, known, newest, has_keys, tasks }
     }
 
     pub(in crate::server) fn access(&self) -> &Access {
@@ -295,9 +302,9 @@ impl Identities {
     /// Whether all keys of a user were revoked. A user who never had one uses none, such as the one of `[user]`. With `delegate` only keys that
     /// delegate count, and who has none of these may not act for others.
     async fn is_shut_out(&self, tenant: &str, user: &User, delegate: bool) -> Result<bool, StoreError> {
-        let mut keys = self.settings.store.keys(tenant).await?;
+        let mut keys = self.settings.store.keys_of(tenant, &user.id).await?;
         // Earlier ones are those of a removed user of the same name.
-        keys.retain(|key| key.user == user.id && key.created_at >= user.created_at);
+        keys.retain(|key| key.created_at >= user.created_at);
         let is_valid = |key: &ApiKey| key.revoked_at.is_none() && (key.delegate || !delegate);
         Ok((delegate || !keys.is_empty()) && !keys.iter().any(is_valid))
     }

@@ -1,5 +1,7 @@
 //! People whom the provider names: added and changed as users here, with records in the audit.
 
+use std::sync::Arc;
+
 use registry_core::{
     Caller, DEFAULT_TENANT, Origin,
     clock::{Clock, SystemClock},
@@ -20,30 +22,36 @@ const MAX_USERS: usize = 100_000;
 impl Identities {
     /// The user whom the provider names, as known here: added if new, and changed where groups decide and have changed.
     pub(in crate::server) async fn user_of(&self, person: &Person) -> Result<User, IdentityError> {
-        let (store, tenant, id) = (self.settings.store.as_ref(), &person.tenant, &person.user);
+        let (store, tenant, id) = (&self.settings.store, &person.tenant, &person.user);
         let at = (tenant.clone(), id.clone());
         let is_newest = self.newest.get(&at).is_none_or(|newest| newest <= person.issued_at);
         let known = store.user(tenant, id).await?;
         let mut user = match known {
             None => {
                 self.may_be_added(person)?;
-                if store.users(tenant).await?.len() >= MAX_USERS {
+                if store.count_users(tenant).await? >= MAX_USERS {
                     let why = format!("there are {MAX_USERS} users already; an operator has to remove some");
                     return Err(TokenError::NotAllowed(why).into());
                 }
                 let (level, personas) = (person.level, person.personas.clone());
                 let user = User { id: id.clone(), level, personas, created_at: SystemClock.now() };
-                self.recorded(person, "sign-in user add", store.put_user(tenant, user.clone())).await?;
+                let (store, at, new) = (Arc::clone(store), at.clone(), user.clone());
+                let add = async move { store.put_user(&at.0, new).await };
+                self.recorded(person, "sign-in user add", add).await?;
                 user
             }
             // An older token may be of a time when groups were others.
             Some(user) if person.by_groups && is_newest => {
                 let changed = User { level: person.level, personas: person.personas.clone(), ..user.clone() };
                 if changed != user {
-                    let change = change_user(store, tenant, id, |user| {
-                        user.level = person.level;
-                        user.personas.clone_from(&person.personas);
-                    });
+                    let (store, to) = (Arc::clone(store), person.clone());
+                    let change = async move {
+                        let change = |user: &mut User| {
+                            user.level = to.level;
+                            user.personas.clone_from(&to.personas);
+                        };
+                        change_user(store.as_ref(), &to.tenant, &to.user, change).await
+                    };
                     self.recorded(person, "sign-in user change", change).await?;
                 }
                 changed
@@ -72,17 +80,22 @@ impl Identities {
         Ok(())
     }
 
-    /// Makes a change of users that a sign-in brings about, between its records in the audit.
-    async fn recorded<T>(
+    /// Makes a change of users that a sign-in brings about, between its records in the audit, also where its client goes away in the middle.
+    async fn recorded<T: Send + 'static>(
         &self,
         person: &Person,
         command: &'static str,
-        make: impl Future<Output = Result<T, StoreError>>,
+        make: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, IdentityError> {
         let by = Caller::new(&person.user, person.level);
         let arguments = json!({"user": person.user, "level": person.level, "personas": person.personas});
         let change = Change { command, tenant: person.tenant.clone(), arguments };
-        let made = recorded(self.registry.audit().as_ref(), &by, Origin::Http, change, make).await;
+        let audit = Arc::clone(self.registry.audit());
+        let made = self
+            .tasks
+            .spawn(async move { recorded(audit.as_ref(), &by, Origin::Http, change, make).await })
+            .await
+            .map_err(StoreError::unavailable)?;
         Ok(made.map_err(IdentityError::Audit)??)
     }
 }

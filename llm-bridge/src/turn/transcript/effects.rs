@@ -2,7 +2,10 @@
 //! server to which the same conversation comes neither makes these calls again nor tells the model that they were interrupted.
 
 use std::{
-    sync::{Arc, LazyLock},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -45,10 +48,16 @@ const SPACE: &str = "turns";
 /// This process. In it turns know of each other.
 static SERVER: LazyLock<Arc<str>> = LazyLock::new(|| random_id().unwrap_or_default().into());
 
+/// The turns of this process that have made such calls.
+static TURNS: AtomicU64 = AtomicU64::new(0);
+
 /// That calls with effects are made at a place in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
     server: Arc<str>,
+    /// The number of the turn among those of its server.
+    #[serde(default)]
+    turn: u64,
     /// When it was written, in milliseconds since 1970.
     at: i64,
     /// How often it was written.
@@ -58,8 +67,8 @@ struct Note {
 }
 
 impl Note {
-    fn new(server: &Arc<str>, beat: u64, is_over: bool) -> Self {
-        Self { server: Arc::clone(server), at: Timestamp::now().as_millisecond(), beat, is_over }
+    fn new(server: &Arc<str>, turn: u64, beat: u64, is_over: bool) -> Self {
+        Self { server: Arc::clone(server), turn, at: Timestamp::now().as_millisecond(), beat, is_over }
     }
 
     fn text(&self) -> String {
@@ -123,13 +132,28 @@ impl Spot {
         Note::read(text).filter(|note| note.server != self.server && !note.is_over)
     }
 
+    /// Puts something in the place of a turn's last note; false where another turn's is there.
+    async fn replace(&self, last: &mut String, turn: u64, next: Option<&str>) -> Result<bool, String> {
+        while !self.put(next, Some(last)).await? {
+            // A note for which nobody waited any longer has been written all the same.
+            let now = self.look().await?.filter(|now| now != last);
+            let is_own = |note: Note| note.server == self.server && note.turn == turn;
+            match now.filter(|now| Note::read(Some(now)).is_some_and(is_own)) {
+                Some(now) => *last = now,
+                None => return Ok(false),
+            }
+        }
+        next.unwrap_or_default().clone_into(last);
+        Ok(true)
+    }
+
     /// Changes the note until the turn is over, and forgets it some time later. Ends at once where somebody else has changed it.
-    async fn beat(self, mut text: String, over: CancellationToken) {
+    async fn beat(self, mut last: String, turn: u64, over: CancellationToken) {
         for beat in 1.. {
             let is_over = timeout(BEAT, over.cancelled()).await.is_ok();
-            let next = Note::new(&self.server, beat, is_over).text();
-            match self.put(Some(&next), Some(&text)).await {
-                Ok(true) => text = next,
+            let next = Note::new(&self.server, turn, beat, is_over).text();
+            match self.replace(&mut last, turn, Some(&next)).await {
+                Ok(true) => {}
                 Ok(false) => return,
                 Err(cause) => tracing::warn!(cause, "note_of_turn_not_kept"),
             }
@@ -138,7 +162,7 @@ impl Spot {
             }
         }
         sleep(REMEMBERED).await;
-        let _ = self.put(None, Some(&text)).await;
+        let _ = self.replace(&mut last, turn, None).await;
     }
 }
 
@@ -222,7 +246,8 @@ impl Effects {
     }
 
     async fn hold(&mut self) -> Result<bool, String> {
-        let text = Note::new(&self.spot.server, 0, false).text();
+        let turn = TURNS.fetch_add(1, Ordering::Relaxed);
+        let text = Note::new(&self.spot.server, turn, 0, false).text();
         while !self.spot.put(Some(&text), self.before.as_deref()).await? {
             let now = self.spot.look().await?;
             if now == self.before || !self.may_follow(now.as_ref()) {
@@ -231,7 +256,7 @@ impl Effects {
             self.before = now;
         }
         let over = CancellationToken::new();
-        let beating = tokio::spawn(self.spot.clone().beat(text, over.clone()));
+        let beating = tokio::spawn(self.spot.clone().beat(text, turn, over.clone()));
         self.holding = Some(Holding { _over: over.drop_guard(), beating });
         Ok(true)
     }
@@ -266,11 +291,51 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use registry_core::store::MemoryStore;
+    use registry_core::{
+        BoxFuture,
+        store::{MemoryStore, StoreFuture},
+    };
 
     use super::*;
 
-    struct Servers(Arc<MemoryStore>);
+    /// A store that writes at once, and may say so late.
+    #[derive(Default)]
+    struct Late {
+        kept: MemoryStore,
+        /// In milliseconds.
+        by: AtomicU64,
+    }
+
+    impl StateStore for Late {
+        fn state<'a>(&'a self, space: &'a StateSpace, key: &'a str) -> StoreFuture<'a, Option<String>> {
+            self.kept.state(space, key)
+        }
+
+        fn put_state<'a>(
+            &'a self,
+            space: &'a StateSpace,
+            key: &'a str,
+            value: Option<&'a str>,
+            expected: Expected<'a>,
+            limits: &'a StateLimits,
+        ) -> BoxFuture<'a, Result<bool, StateError>> {
+            Box::pin(async move {
+                let put = self.kept.put_state(space, key, value, expected, limits).await;
+                sleep(Duration::from_millis(self.by.load(Ordering::Relaxed))).await;
+                put
+            })
+        }
+
+        fn state_keys<'a>(&'a self, space: &'a StateSpace) -> StoreFuture<'a, Vec<String>> {
+            self.kept.state_keys(space)
+        }
+
+        fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
+            self.kept.delete_state_of(tenant, user)
+        }
+    }
+
+    struct Servers(Arc<Late>);
 
     impl Servers {
         fn spot(&self, server: &str) -> Spot {
@@ -327,7 +392,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn b15_a_turn_whose_server_was_killed_is_gone_on_with_after_its_silence() {
         let servers = Servers(Arc::default());
-        let left = Note::new(&"one".into(), 3, false).text();
+        let left = Note::new(&"one".into(), 0, 3, false).text();
         assert_eq!(servers.spot("one").put(Some(&left), None).await, Ok(true));
         let began = Instant::now();
         let mut two = servers.turn("two").await;
@@ -338,5 +403,31 @@ mod tests {
         let mut next = servers.turn("two").await;
         servers.until_over().await;
         assert!(next.make(true).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn b15_a_turn_goes_on_where_the_store_says_too_late_that_it_has_written_its_note() {
+        let servers = Servers(Arc::default());
+        let mut one = servers.turn("one").await;
+        assert!(one.make(true).await);
+        servers.0.by.store(5000, Ordering::Relaxed);
+        sleep(3 * SILENCE).await;
+        servers.0.by.store(0, Ordering::Relaxed);
+        sleep(SILENCE).await;
+        assert!(one.make(true).await, "nobody else makes calls there");
+        // Another turn's note is not taken for its own, also not one of the same server.
+        let mut next = servers.turn("one").await;
+        assert!(next.make(true).await);
+        sleep(SILENCE).await;
+        assert!(!one.make(true).await && next.make(true).await);
+        drop(one);
+        sleep(SILENCE).await;
+        assert!(servers.turn("two").await.is_elsewhere, "the later one still runs");
+        servers.0.by.store(5000, Ordering::Relaxed);
+        drop(next);
+        servers.until_over().await;
+        servers.0.by.store(0, Ordering::Relaxed);
+        sleep(2 * REMEMBERED).await;
+        assert_eq!(servers.spot("").look().await, Ok(None));
     }
 }

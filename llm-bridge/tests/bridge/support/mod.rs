@@ -1,6 +1,7 @@
 //! What the tests of a whole turn share: a scripted model server, a server under test, and a client that checks what it reads.
 #![allow(dead_code, unused_imports, missing_docs, missing_debug_implementations, unreachable_pub)]
 
+mod chats;
 mod client;
 mod log;
 mod metrics;
@@ -25,12 +26,13 @@ use registry_core::{
     BoxFuture, Caller, Effect, Handler, Permission, Registry, TextTag, ToolContext, ToolError, ToolPolicy,
     ToolResult, ToolSpec,
     guard::audit::{AuditRecord, MemoryAudit, Phase},
-    store::{ConversationLimits, Conversations, MemoryStore},
+    store::{ChatStore, ConversationLimits, Conversations, MemoryStore},
 };
 use serde_json::{Map, Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+pub use chats::Chats;
 pub use client::{Reading, Reported, Slow};
 pub use log::Log;
 pub use metrics::Scraped;
@@ -124,6 +126,8 @@ pub struct Setup {
     pub request_timeout: Duration,
     pub max_connections: usize,
     pub store: Arc<MemoryStore>,
+    /// Where chats are kept; `None` for the store in memory.
+    pub chats: Option<Arc<dyn ChatStore>>,
     /// What is kept of conversations; `None` for the store in memory.
     pub conversations: Option<Conversations>,
     pub traces: Option<Traces>,
@@ -162,6 +166,7 @@ impl Setup {
             request_timeout: server::REQUEST_TIMEOUT,
             max_connections: server::MAX_CONNECTIONS,
             store: Arc::default(),
+            chats: None,
             conversations: None,
             traces: None,
             audit,
@@ -257,7 +262,7 @@ impl Setup {
         let in_memory = || Conversations::new(self.store.clone(), ConversationLimits::default());
         let conversations = self.conversations.unwrap_or_else(in_memory);
         let settings = ServerSettings {
-            chats: Some(self.store.clone()),
+            chats: Some(self.chats.unwrap_or_else(|| self.store.clone())),
             conversations: Some(conversations),
             public_url: self.public_url,
             request_timeout: self.request_timeout,

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{Row, SqlStore, Statement, is_never_kept, link::Value};
+use super::{Row, SqlStore, Statement, link::Value};
 use registry_core::{
     BoxFuture,
     guard::{
@@ -113,9 +113,7 @@ impl Approvals for SqlStore {
     fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<Approval>> {
         let sql = format!("SELECT {COLUMNS} FROM approvals WHERE tenant = $1 AND id = $2");
         let find = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(
-            async move { if is_never_kept(id) { Ok(None) } else { Ok(self.read(find, read).await?.pop()) } },
-        )
+        Box::pin(async move { Ok(self.read(find, read).await?.pop()) })
     }
 
     fn pending<'a>(&'a self, tenant: &'a str, now: Timestamp) -> StoreFuture<'a, Vec<Approval>> {
@@ -134,9 +132,6 @@ impl Approvals for SqlStore {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Approval, AnswerError>> {
         Box::pin(async move {
-            if is_never_kept(id) {
-                return Err(AnswerError::Unknown);
-            }
             let [state, answer] = state_and_answer(&answer.into_state())?;
             let update = Statement::new(
                 format!(
@@ -145,7 +140,7 @@ impl Approvals for SqlStore {
                 ),
                 vec![state, answer, tenant.into(), id.into(), now.into()],
             );
-            let rows = self.write_statements(vec![update]).await?;
+            let rows = self.run(update).await?;
             match rows.into_iter().next() {
                 Some(row) => Ok(read(row).map_err(|error| self.named(error))?),
                 None => match self.get(tenant, id).await? {
@@ -160,24 +155,24 @@ impl Approvals for SqlStore {
         let sql = "UPDATE approvals SET state = 'withdrawn', answer = '' WHERE tenant = $1 AND id = $2 \
                    AND state IN ('pending', 'approved', 'declined')";
         let withdraw = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(async move { self.write_statements(vec![withdraw]).await.map(drop) })
+        Box::pin(async move { self.run(withdraw).await.map(drop) })
     }
 
     fn take<'a>(&'a self, tenant: &'a str, id: &'a str, now: Timestamp) -> StoreFuture<'a, bool> {
         let sql = "UPDATE approvals SET state = 'used' WHERE tenant = $1 AND id = $2 AND state = 'approved' \
                    AND expires_at > $3 RETURNING id";
         let take = Statement::new(sql, vec![tenant.into(), id.into(), now.into()]);
-        Box::pin(async move { Ok(!self.write_statements(vec![take]).await?.is_empty()) })
+        Box::pin(async move { Ok(!self.run(take).await?.is_empty()) })
     }
 
     fn forget_user<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
         let delete = delete_of(tenant, user);
-        Box::pin(async move { Ok(self.write_statements(vec![delete]).await?.len()) })
+        Box::pin(async move { Ok(self.run(delete).await?.len()) })
     }
 
     fn give_back<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
         let sql = "UPDATE approvals SET state = 'approved' WHERE tenant = $1 AND id = $2 AND state = 'used'";
         let give_back = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(async move { self.write_statements(vec![give_back]).await.map(drop) })
+        Box::pin(async move { self.run(give_back).await.map(drop) })
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Row, SqlStore, Statement, is_never_kept, link::Value, saturated};
+use super::{Row, SqlStore, Statement, link::Value, saturated};
 use registry_core::{
     BoxFuture,
     store::{
@@ -57,10 +57,6 @@ fn place(key: ChatKey<'_>) -> Vec<Value> {
 /// A statement about one chat, with more values.
 fn of_chat(sql: impl Into<std::borrow::Cow<'static, str>>, key: ChatKey<'_>, more: Vec<Value>) -> Statement {
     Statement::new(sql, place(key).into_iter().chain(more).collect())
-}
-
-fn is_nowhere(key: ChatKey<'_>) -> bool {
-    [key.tenant, key.user, key.id].into_iter().any(is_never_kept)
 }
 
 fn chat(row: &mut Row) -> Result<StoredChat, StoreError> {
@@ -168,7 +164,7 @@ impl ChatStore for SqlStore {
                 saturated(limits.max_chats).into(),
                 saturated(limits.max_user_bytes).into(),
             ];
-            match self.write_statements(vec![Statement::new(BEGIN, values)]).await?.is_empty() {
+            match self.run(Statement::new(BEGIN, values)).await?.is_empty() {
                 true => Err(ChatError::TooManyChats { max: limits.max_chats, bytes: limits.max_user_bytes }),
                 false => Ok(()),
             }
@@ -177,9 +173,6 @@ impl ChatStore for SqlStore {
 
     fn chat<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Option<StoredChat>> {
         Box::pin(async move {
-            if is_nowhere(key) {
-                return Ok(None);
-            }
             let find = of_chat(format!("SELECT {COLUMNS} FROM chats WHERE {HERE}"), key, Vec::new());
             Ok(self.read(find, |mut row| chat(&mut row)).await?.pop())
         })
@@ -195,17 +188,11 @@ impl ChatStore for SqlStore {
             let (id, text) = (row.text()?.to_string(), row.text()?.to_string());
             Ok(FoundChat { chat, message: Some((id, text)).filter(|(id, _)| !id.is_empty()) })
         };
-        Box::pin(async move {
-            let is_impossible = query.after.as_ref().is_some_and(|(_, _, id)| is_never_kept(id));
-            if is_impossible { Ok(Vec::new()) } else { self.read(list(owner, query), read).await }
-        })
+        Box::pin(self.read(list(owner, query), read))
     }
 
     fn change_chat<'a>(&'a self, key: ChatKey<'a>, change: ChatChange) -> StoreFuture<'a, bool> {
         Box::pin(async move {
-            if is_nowhere(key) {
-                return Ok(false);
-            }
             let ChatChange { title, if_titled_by, pinned, leaf, settings, if_settings } = change;
             let (mut values, mut sets) = (place(key), vec!["id = id".to_owned()]);
             let mut set = |column: &str, value: Value| {
@@ -228,24 +215,18 @@ impl ChatStore for SqlStore {
             if_titled_by.into_iter().for_each(|by| only_if("titled_by", by.into()));
             if_settings.into_iter().for_each(|settings| only_if("settings", settings.into()));
             let sql = format!("UPDATE chats SET {} WHERE {HERE}{condition} RETURNING id", sets.join(", "));
-            Ok(!self.write_statements(vec![Statement::new(sql, values)]).await?.is_empty())
+            Ok(!self.run(Statement::new(sql, values)).await?.is_empty())
         })
     }
 
     fn delete_chat<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, bool> {
         let delete = of_chat(format!("DELETE FROM chats WHERE {HERE} RETURNING id"), key, Vec::new());
-        Box::pin(async move {
-            if is_nowhere(key) {
-                Ok(false)
-            } else {
-                Ok(!self.write_statements(vec![delete]).await?.is_empty())
-            }
-        })
+        Box::pin(async move { Ok(!self.run(delete).await?.is_empty()) })
     }
 
     fn delete_chats_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
         let delete = delete_of(tenant, user);
-        Box::pin(async move { Ok(self.write_statements(vec![delete]).await?.len()) })
+        Box::pin(async move { Ok(self.run(delete).await?.len()) })
     }
 
     fn add_chat_messages<'a>(
@@ -255,15 +236,15 @@ impl ChatStore for SqlStore {
         limits: &'a ChatLimits,
     ) -> BoxFuture<'a, Result<(), ChatError>> {
         Box::pin(async move {
-            if is_nowhere(key) {
-                return Err(ChatError::Unknown);
-            }
             let Some((leaf, at)) = messages.last().map(|last| (last.id.clone(), last.created_at)) else {
                 return Ok(());
             };
             // None is added without the others: what they take together is not counted before the last one.
             let (bytes, number) = (messages.iter().map(ChatMessage::size).sum::<u64>(), messages.len());
             let find = of_chat(format!("SELECT size FROM chats WHERE {HERE}"), key, Vec::new());
+            if find.is_about_nothing() {
+                return Err(ChatError::Unknown);
+            }
             let mut statements = vec![find];
             for (before, message) in messages.into_iter().enumerate() {
                 let size = message.size();
@@ -313,9 +294,6 @@ impl ChatStore for SqlStore {
 
     fn put_chat_message<'a>(&'a self, key: ChatKey<'a>, message: ChatMessage) -> StoreFuture<'a, bool> {
         Box::pin(async move {
-            if is_nowhere(key) {
-                return Ok(false);
-            }
             let size = saturated(message.size());
             let ChatMessage { id, text, document, context, .. } = message;
             let put = format!(
@@ -347,13 +325,7 @@ impl ChatStore for SqlStore {
     fn chat_message<'a>(&'a self, key: ChatKey<'a>, id: &'a str) -> StoreFuture<'a, Option<ChatMessage>> {
         let sql = format!("SELECT {MESSAGE} FROM chat_messages WHERE {IN_CHAT} AND id = $4");
         let find = of_chat(sql, key, vec![id.into()]);
-        Box::pin(async move {
-            if is_nowhere(key) || is_never_kept(id) {
-                Ok(None)
-            } else {
-                Ok(self.read(find, message).await?.pop())
-            }
-        })
+        Box::pin(async move { Ok(self.read(find, message).await?.pop()) })
     }
 
     fn delete_chat_messages<'a>(
@@ -366,9 +338,7 @@ impl ChatStore for SqlStore {
         let delete = ids.iter().map(|id| of_chat(delete.clone(), key, vec![id.as_str().into()]));
         let show = of_chat(format!("UPDATE chats SET leaf = $4 WHERE {HERE}"), key, vec![leaf.into()]);
         let statements = delete.chain([show, of_chat(COUNT, key, Vec::new())]).collect();
-        Box::pin(
-            async move { if is_nowhere(key) { Ok(()) } else { self.write_all(statements).await.map(drop) } },
-        )
+        Box::pin(async move { self.write_all(statements).await.map(drop) })
     }
 
     fn begin_chat_turn<'a>(
@@ -382,7 +352,7 @@ impl ChatStore for SqlStore {
             let Some(before) = self.chat(key).await? else { return Err(ChatError::Unknown) };
             let since = limits.since(now);
             let more = vec![turn.into(), now.into(), since.into(), saturated(limits.max_turns).into()];
-            match self.write_statements(vec![of_chat(CLAIM, key, more)]).await?.is_empty() {
+            match self.run(of_chat(CLAIM, key, more)).await?.is_empty() {
                 false => Ok(()),
                 true if before.running(since).is_some() => Err(ChatError::TurnRunning),
                 // Another one may have begun meanwhile.
@@ -405,7 +375,7 @@ impl ChatStore for SqlStore {
             format!("UPDATE chats SET turn_seen_at = $5 WHERE {HERE} AND turn = $4 RETURNING turn_stops");
         let hold = of_chat(sql, key, vec![turn.into(), now.into()]);
         Box::pin(async move {
-            let held = self.write_statements(vec![hold]).await?.pop();
+            let held = self.run(hold).await?.pop();
             held.map_or(Ok(true), |mut row| row.int().map(|stops| stops != 0))
                 .map_err(|error| self.named(error))
         })
@@ -414,25 +384,20 @@ impl ChatStore for SqlStore {
     fn stop_chat_turn<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, bool> {
         let sql = format!("UPDATE chats SET turn_stops = 1 WHERE {HERE} AND turn <> '' RETURNING id");
         let stop = of_chat(sql, key, Vec::new());
-        Box::pin(async move {
-            if is_nowhere(key) { Ok(false) } else { Ok(!self.write_statements(vec![stop]).await?.is_empty()) }
-        })
+        Box::pin(async move { Ok(!self.run(stop).await?.is_empty()) })
     }
 
     fn end_chat_turn<'a>(&'a self, key: ChatKey<'a>, turn: &'a str) -> StoreFuture<'a, ()> {
         let sql = format!("UPDATE chats SET turn = '', turn_stops = 0 WHERE {HERE} AND turn = $4");
         let end = of_chat(sql, key, vec![turn.into()]);
-        Box::pin(async move { self.write_statements(vec![end]).await.map(drop) })
+        Box::pin(async move { self.run(end).await.map(drop) })
     }
 }
 
 impl SqlStore {
     async fn all_messages(&self, key: ChatKey<'_>, columns: &str) -> Result<Vec<ChatMessage>, StoreError> {
         let sql = format!("SELECT {columns} FROM chat_messages WHERE {IN_CHAT} ORDER BY created_at, id");
-        match is_nowhere(key) {
-            true => Ok(Vec::new()),
-            false => self.read(of_chat(sql, key, Vec::new()), message).await,
-        }
+        self.read(of_chat(sql, key, Vec::new()), message).await
     }
 
     /// Whether a chat with so many more messages has more than it may have.

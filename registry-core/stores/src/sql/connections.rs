@@ -2,7 +2,7 @@
 
 use registry_core::store::{ConnectionStore, StoreError, StoreFuture, StoredConnection};
 
-use super::{Row, SqlStore, Statement, is_never_kept, link::Value};
+use super::{Row, SqlStore, Statement, link::Value};
 
 const COLUMNS: &str = "SELECT tenant, user_id, server, sealed, created_at FROM connections";
 /// Which one.
@@ -38,19 +38,13 @@ impl ConnectionStore for SqlStore {
     ) -> StoreFuture<'a, Option<StoredConnection>> {
         let sql = format!("{COLUMNS} WHERE {HERE}");
         let find = Statement::new(sql, vec![tenant.into(), user.into(), server.into()]);
-        Box::pin(async move {
-            let is_none = [tenant, user, server].into_iter().any(is_never_kept);
-            if is_none { Ok(None) } else { Ok(self.read(find, read).await?.pop()) }
-        })
+        Box::pin(async move { Ok(self.read(find, read).await?.pop()) })
     }
 
     fn connections<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, Vec<StoredConnection>> {
         let sql = format!("{COLUMNS} WHERE tenant = $1 AND user_id = $2 ORDER BY server");
         let find = Statement::new(sql, vec![tenant.into(), user.into()]);
-        Box::pin(async move {
-            let is_none = [tenant, user].into_iter().any(is_never_kept);
-            if is_none { Ok(Vec::new()) } else { self.read(find, read).await }
-        })
+        Box::pin(self.read(find, read))
     }
 
     fn all_connections(&self) -> StoreFuture<'_, Vec<StoredConnection>> {
@@ -62,7 +56,7 @@ impl ConnectionStore for SqlStore {
         let sql = "INSERT INTO connections (tenant, user_id, server, sealed, created_at) VALUES ($1, $2, $3, $4, $5) \
                    ON CONFLICT (tenant, user_id, server) DO UPDATE SET sealed = excluded.sealed, created_at = excluded.created_at";
         let put = Statement::new(sql, values(connection));
-        Box::pin(async move { self.write_statements(vec![put]).await.map(drop) })
+        Box::pin(async move { self.run(put).await.map(drop) })
     }
 
     fn change_connection<'a>(
@@ -76,7 +70,7 @@ impl ConnectionStore for SqlStore {
         let mut values = values(connection);
         values.push(before.into());
         let change = Statement::new(sql, values);
-        Box::pin(async move { Ok(!self.write_statements(vec![change]).await?.is_empty()) })
+        Box::pin(async move { Ok(!self.run(change).await?.is_empty()) })
     }
 
     fn remove_connection<'a>(
@@ -87,9 +81,6 @@ impl ConnectionStore for SqlStore {
     ) -> StoreFuture<'a, bool> {
         let sql = format!("DELETE FROM connections WHERE {HERE} RETURNING server");
         let remove = Statement::new(sql, vec![tenant.into(), user.into(), server.into()]);
-        Box::pin(async move {
-            let is_none = [tenant, user, server].into_iter().any(is_never_kept);
-            Ok(!is_none && !self.write_statements(vec![remove]).await?.is_empty())
-        })
+        Box::pin(async move { Ok(!self.run(remove).await?.is_empty()) })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{
-    Row, SqlStore, Statement, is_never_kept,
+    Row, SqlStore, Statement,
     link::Value,
     saturated,
     transcripts::{self, FILES, TRANSCRIPTS, Table},
@@ -106,9 +106,6 @@ impl ConversationStore for SqlStore {
             if size > max {
                 return Err(ConversationError::Full { max });
             }
-            if response.previous.as_deref().is_some_and(is_never_kept) {
-                return Err(ConversationError::Unknown);
-            }
             let StoredResponse { id, tenant, user, previous, model, messages, given, created_at } = response;
             let [tenant, user, id]: [Value; 3] = [tenant.into(), user.into(), id.into()];
             let (since, size, most) = (limits.since(now), saturated(size), saturated(max));
@@ -121,6 +118,9 @@ impl ConversationStore for SqlStore {
             }
             let previous: Value = previous.unwrap_or_default().into();
             let find = of_user(format!("SELECT r.id {FIND}"), vec![previous.clone(), since.into()]);
+            if find.is_about_nothing() {
+                return Err(ConversationError::Unknown);
+            }
             let (created_at, messages) = (created_at.into(), messages.into());
             let row =
                 vec![id.clone(), previous, model.into(), created_at, size.into(), messages, given.into()];
@@ -149,9 +149,6 @@ impl ConversationStore for SqlStore {
         since: Timestamp,
     ) -> StoreFuture<'a, Option<StoredResponse>> {
         Box::pin(async move {
-            if is_never_kept(id) {
-                return Ok(None);
-            }
             let sql = format!(
                 "SELECT r.tenant, r.user_id, r.id, r.previous, r.model, r.created_at, r.messages, r.given {FIND}"
             );
@@ -169,9 +166,6 @@ impl ConversationStore for SqlStore {
         limits: &'a ConversationLimits,
     ) -> BoxFuture<'a, Result<Vec<Arc<str>>, ConversationError>> {
         Box::pin(async move {
-            if is_never_kept(id) {
-                return Err(ConversationError::Unknown);
-            }
             let most =
                 [saturated(limits.max_chain_responses).into(), saturated(limits.max_chain_bytes).into()];
             let values = [tenant.into(), user.into(), id.into(), since.into()].into_iter().chain(most);
@@ -200,13 +194,7 @@ impl ConversationStore for SqlStore {
         let one = "DELETE FROM responses WHERE tenant = $1 AND user_id = $2 AND id = $3 RETURNING id";
         let values: Vec<Value> = vec![tenant.into(), user.into(), id.into()];
         let statements = [last, count, one].map(|sql| Statement::new(sql, values.clone())).into();
-        Box::pin(async move {
-            let deleted = match is_never_kept(id) {
-                true => Vec::new(),
-                false => self.write_all(statements).await?,
-            };
-            Ok(deleted.iter().any(|rows| !rows.is_empty()))
-        })
+        Box::pin(async move { Ok(self.write_all(statements).await?.iter().any(|rows| !rows.is_empty())) })
     }
 
     fn delete_conversations_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
@@ -218,7 +206,7 @@ impl ConversationStore for SqlStore {
 
     fn delete_expired(&self, since: Timestamp) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            while !self.write_statements(vec![expired(since)]).await?.is_empty() {}
+            while !self.run(expired(since)).await?.is_empty() {}
             Ok(())
         })
     }
@@ -241,7 +229,7 @@ impl ConversationStore for SqlStore {
         since: Timestamp,
         limits: &'a TranscriptLimits,
     ) -> StoreFuture<'a, Vec<StoredTranscript>> {
-        if keys.is_empty() || is_never_kept(tenant) || is_never_kept(user) {
+        if keys.is_empty() {
             return Box::pin(std::future::ready(Ok(Vec::new())));
         }
         let find = transcripts::find(TRANSCRIPTS, tenant, user, keys, since, limits);
@@ -256,7 +244,7 @@ impl ConversationStore for SqlStore {
         now: Timestamp,
     ) -> StoreFuture<'a, ()> {
         let note = transcripts::note_use(tenant, user, keys, now);
-        Box::pin(async move { self.write_all(vec![note]).await.map(drop) })
+        Box::pin(async move { self.run(note).await.map(drop) })
     }
 
     fn delete_transcripts<'a>(
@@ -266,7 +254,7 @@ impl ConversationStore for SqlStore {
         keys: &'a [String],
     ) -> StoreFuture<'a, ()> {
         let delete = transcripts::delete(TRANSCRIPTS, tenant, user, keys);
-        Box::pin(async move { self.write_all(vec![delete]).await.map(drop) })
+        Box::pin(async move { self.run(delete).await.map(drop) })
     }
 
     fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()> {
@@ -291,9 +279,6 @@ impl ConversationStore for SqlStore {
         since: Timestamp,
     ) -> StoreFuture<'a, Option<Arc<str>>> {
         Box::pin(async move {
-            if [tenant, user, key].into_iter().any(is_never_kept) {
-                return Ok(None);
-            }
             let limits = &TranscriptLimits::FILES;
             let find = transcripts::find(FILES, tenant, user, &[key.to_owned()], since, limits);
             Ok(self.read(find, transcripts::transcript).await?.pop().map(|file| file.messages))
@@ -307,7 +292,7 @@ impl ConversationStore for SqlStore {
 
 impl SqlStore {
     async fn sweep(&self, table: Table, since: Timestamp, max_total_bytes: u64) -> Result<(), StoreError> {
-        while !self.write_statements(vec![transcripts::expired(table, since)]).await?.is_empty() {}
-        self.write_all(vec![transcripts::make_room_for_all(table, max_total_bytes)]).await.map(drop)
+        while !self.run(transcripts::expired(table, since)).await?.is_empty() {}
+        self.run(transcripts::make_room_for_all(table, max_total_bytes)).await.map(drop)
     }
 }

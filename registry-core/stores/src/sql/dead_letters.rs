@@ -1,6 +1,6 @@
 //! Dead letters.
 
-use super::{Row, SqlStore, Statement, is_never_kept};
+use super::{Row, SqlStore, Statement};
 use registry_core::store::{DeadLetter, DeadLetters, StoreError, StoreFuture};
 
 fn read(mut row: Row) -> Result<DeadLetter, StoreError> {
@@ -37,10 +37,7 @@ impl DeadLetters for SqlStore {
         let sql = "DELETE FROM dead_letters WHERE tenant = $1 AND id = $2 RETURNING endpoint, document";
         let take = Statement::new(sql, vec![tenant.into(), id.into()]);
         Box::pin(async move {
-            if is_never_kept(id) {
-                return Ok(None);
-            }
-            let row = self.write_statements(vec![take]).await?.pop();
+            let row = self.run(take).await?.pop();
             row.map(read).transpose().map_err(|error| self.named(error))
         })
     }

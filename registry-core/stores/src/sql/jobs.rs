@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Row, SqlStore, Statement, is_never_kept};
+use super::{Row, SqlStore, Statement};
 use registry_core::store::{StoreError, StoreFuture};
 
 use crate::schedule::{Job, Jobs, LastRun};
@@ -41,7 +41,7 @@ impl Jobs for SqlStore {
                 document.into(),
                 i64::try_from(most).unwrap_or(i64::MAX).into(),
             ];
-            Ok(!self.write_statements(vec![Statement::new(sql, values)]).await?.is_empty())
+            Ok(!self.run(Statement::new(sql, values)).await?.is_empty())
         })
     }
 
@@ -54,9 +54,7 @@ impl Jobs for SqlStore {
     fn remove<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
         let sql = "DELETE FROM jobs WHERE tenant = $1 AND id = $2 RETURNING id";
         let remove = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(
-            async move { Ok(!is_never_kept(id) && !self.write_statements(vec![remove]).await?.is_empty()) },
-        )
+        Box::pin(async move { Ok(!self.run(remove).await?.is_empty()) })
     }
 
     fn due(&self, now: Timestamp, most: usize) -> StoreFuture<'_, Vec<Job>> {
@@ -78,7 +76,7 @@ impl Jobs for SqlStore {
                         let later = now.as_second().saturating_add(LOOKED_AT_AGAIN);
                         let put_off = "UPDATE jobs SET next_run = $1 WHERE tenant = $2 AND id = $3";
                         let put_off = Statement::new(put_off, vec![later.into(), tenant.into(), id.into()]);
-                        self.write_statements(vec![put_off]).await?;
+                        self.run(put_off).await?;
                     }
                 }
             }
@@ -108,7 +106,7 @@ impl Jobs for SqlStore {
             job.next_run.as_second().into(),
         ];
         let claim = Statement::new(sql, values);
-        Box::pin(async move { Ok(!self.write_statements(vec![claim]).await?.is_empty()) })
+        Box::pin(async move { Ok(!self.run(claim).await?.is_empty()) })
     }
 
     fn ended<'a>(&'a self, job: &'a Job, run: LastRun) -> StoreFuture<'a, ()> {
@@ -116,7 +114,7 @@ impl Jobs for SqlStore {
         Box::pin(async move {
             let run = serde_json::to_string(&run).map_err(StoreError::invalid)?;
             let values = vec![run.into(), job.tenant.as_str().into(), job.id.as_str().into()];
-            self.write_statements(vec![Statement::new(sql, values)]).await.map(drop)
+            self.run(Statement::new(sql, values)).await.map(drop)
         })
     }
 }

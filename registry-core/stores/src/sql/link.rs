@@ -78,6 +78,16 @@ impl Statement {
     pub(crate) fn new(sql: impl Into<Cow<'static, str>>, values: Vec<Value>) -> Self {
         Self { sql: sql.into(), values }
     }
+
+    /// Whether it cannot be about anything that is kept: PostgreSQL has no place for a NUL in a text, and fails where it is asked for one.
+    pub(crate) fn is_about_nothing(&self) -> bool {
+        self.values.iter().any(|value| matches!(value, Value::Text(text) if text.contains('\0')))
+    }
+
+    /// Whether it adds a row.
+    pub(crate) fn adds(&self) -> bool {
+        self.sql.starts_with("INSERT")
+    }
 }
 
 /// `($1, $2), ($3, $4)` or `(?, ?), (?, ?)` and so on: so many rows of so many parameters.

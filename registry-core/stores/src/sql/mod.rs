@@ -122,12 +122,24 @@ impl SqlStore {
         answer.map_err(|error| self.named(error))
     }
 
-    /// Writes statements together, and gives the rows of each.
+    /// Writes statements together, and gives the rows of each. One about what is never kept changes nothing.
+    ///
+    /// # Errors
+    /// Also where something is to be added that cannot be kept.
     async fn write_all(&self, statements: Vec<Statement>) -> Result<Vec<Vec<Row>>, StoreError> {
-        match self.write(Work::Statements(statements)).await? {
-            Answer::Rows(rows) => Ok(rows),
-            other => Err(self.named(unanswered(&other))),
+        let are_made: Vec<bool> = statements.iter().map(|statement| !statement.is_about_nothing()).collect();
+        if statements.iter().zip(&are_made).any(|(statement, is_made)| !is_made && statement.adds()) {
+            return Err(self.named(StoreError::invalid("a text with a NUL in it cannot be kept")));
         }
+        let made = statements.into_iter().zip(&are_made);
+        let made: Vec<_> = made.filter_map(|(statement, is_made)| is_made.then_some(statement)).collect();
+        let rows = match self.write(Work::Statements(made)).await? {
+            Answer::Rows(rows) => rows,
+            other => return Err(self.named(unanswered(&other))),
+        };
+        let mut rows = rows.into_iter();
+        let of = |is_made| if is_made { rows.next().unwrap_or_default() } else { Vec::new() };
+        Ok(are_made.into_iter().map(of).collect())
     }
 
     /// The same, and gives the rows of the last one.
@@ -135,12 +147,20 @@ impl SqlStore {
         Ok(self.write_all(statements).await?.pop().unwrap_or_default())
     }
 
-    /// The rows of a question, each read by `read`.
+    /// Writes one statement, and gives its rows.
+    async fn run(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+        self.write_statements(vec![statement]).await
+    }
+
+    /// The rows of a question, each read by `read`. There are none of what is never kept.
     async fn read<T>(
         &self,
         statement: Statement,
         read: impl Fn(Row) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
+        if statement.is_about_nothing() {
+            return Ok(Vec::new());
+        }
         let rows = self.shared.database.read(statement).await;
         let rows = rows.and_then(|rows| rows.into_iter().map(read).collect());
         rows.map_err(|error| self.named(error))
@@ -154,11 +174,6 @@ impl SqlStore {
 /// The writer has answered other work than it was given.
 fn unanswered(answer: &Answer) -> StoreError {
     StoreError::unavailable(format!("the writer answered {answer:?}"))
-}
-
-/// Whether a name cannot be that of anything kept: PostgreSQL has no place for a NUL in a text, and fails where it is asked for one.
-fn is_never_kept(name: &str) -> bool {
-    name.contains('\0')
 }
 
 /// A number as databases have it.

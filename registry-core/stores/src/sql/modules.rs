@@ -14,6 +14,6 @@ impl ManifestStore for SqlStore {
         let sql = "INSERT INTO modules (name, what, document) VALUES ($1, $2, $3) \
                    ON CONFLICT (name, what) DO UPDATE SET document = excluded.document";
         let put = Statement::new(sql, vec![module.into(), what.as_str().into(), text.into()]);
-        Box::pin(async move { self.write_statements(vec![put]).await.map(drop) })
+        Box::pin(async move { self.run(put).await.map(drop) })
     }
 }

@@ -1,6 +1,6 @@
 //! What tools keep between calls.
 
-use super::{Row, SqlStore, Statement, is_never_kept, link::Value, saturated};
+use super::{Row, SqlStore, Statement, link::Value, saturated};
 use registry_core::{
     BoxFuture,
     store::{Expected, StateError, StateLimits, StateSpace, StateStore, StoreError, StoreFuture, state_size},
@@ -37,11 +37,9 @@ pub(super) fn delete_of(tenant: &str, user: &str) -> Statement {
     Statement::new(sql, vec![tenant.into(), user.into()])
 }
 
-/// Whether nothing can be kept under these names.
-fn is_impossible(space: &StateSpace, key: &str) -> bool {
-    [key, &space.name, &space.tenant, space.user.as_deref().unwrap_or("-")]
-        .into_iter()
-        .any(|name| name.is_empty() || is_never_kept(name))
+/// Whether a name is empty, under which nothing is kept: what all users share has an empty one in place of the user's.
+fn is_nameless(space: &StateSpace, key: &str) -> bool {
+    [key, &space.name, &space.tenant, space.user.as_deref().unwrap_or("-")].contains(&"")
 }
 
 impl StateStore for SqlStore {
@@ -49,7 +47,7 @@ impl StateStore for SqlStore {
         let sql = format!("SELECT value FROM tool_state WHERE {HERE}");
         let find = Statement::new(sql, place(space, key));
         Box::pin(async move {
-            if is_impossible(space, key) { Ok(None) } else { Ok(self.read(find, text).await?.pop()) }
+            if is_nameless(space, key) { Ok(None) } else { Ok(self.read(find, text).await?.pop()) }
         })
     }
 
@@ -62,12 +60,12 @@ impl StateStore for SqlStore {
         limits: &'a StateLimits,
     ) -> BoxFuture<'a, Result<bool, StateError>> {
         Box::pin(async move {
-            if is_impossible(space, key) {
+            let before =
+                Statement::new(format!("SELECT value FROM tool_state WHERE {HERE}"), place(space, key));
+            if is_nameless(space, key) || before.is_about_nothing() {
                 let max = limits.max_key_bytes;
                 return Err(StateError::InvalidKey { key: key.to_owned(), max });
             }
-            let before =
-                Statement::new(format!("SELECT value FROM tool_state WHERE {HERE}"), place(space, key));
             let mut values = place(space, key);
             let change = match value {
                 None => {
@@ -121,16 +119,13 @@ impl StateStore for SqlStore {
     fn state_keys<'a>(&'a self, space: &'a StateSpace) -> StoreFuture<'a, Vec<String>> {
         let sql = "SELECT key FROM tool_state WHERE tenant = $1 AND user_id = $2 AND space = $3 ORDER BY key";
         let find = Statement::new(sql, owner(space).into());
-        Box::pin(async move {
-            if is_impossible(space, "-") { Ok(Vec::new()) } else { self.read(find, text).await }
-        })
+        Box::pin(
+            async move { if is_nameless(space, "-") { Ok(Vec::new()) } else { self.read(find, text).await } },
+        )
     }
 
     fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
         let delete = delete_of(tenant, user);
-        Box::pin(async move {
-            let nobody = user.is_empty() || is_never_kept(user) || is_never_kept(tenant);
-            if nobody { Ok(0) } else { Ok(self.write_statements(vec![delete]).await?.len()) }
-        })
+        Box::pin(async move { if user.is_empty() { Ok(0) } else { Ok(self.run(delete).await?.len()) } })
     }
 }

@@ -6,7 +6,6 @@ use serde::de::DeserializeOwned;
 use super::{
     Row, SqlStore, Statement, approvals, chats, connections,
     conversations::{counted, delete_of},
-    is_never_kept,
     link::Value,
     saturated, state, transcripts,
 };
@@ -120,9 +119,7 @@ impl Store for SqlStore {
     fn persona<'a>(&'a self, tenant: &'a str, name: &'a str) -> StoreFuture<'a, Option<Persona>> {
         let sql = "SELECT document FROM personas WHERE tenant = $1 AND name = $2";
         let find = Statement::new(sql, vec![tenant.into(), name.into()]);
-        Box::pin(async move {
-            if is_never_kept(name) { Ok(None) } else { Ok(self.read(find, document).await?.pop()) }
-        })
+        Box::pin(async move { Ok(self.read(find, document).await?.pop()) })
     }
 
     fn put_persona<'a>(&'a self, tenant: &'a str, persona: Persona) -> StoreFuture<'a, ()> {
@@ -138,7 +135,7 @@ impl Store for SqlStore {
     fn remove_persona<'a>(&'a self, tenant: &'a str, name: &'a str) -> StoreFuture<'a, bool> {
         let sql = "DELETE FROM personas WHERE tenant = $1 AND name = $2 RETURNING name";
         let remove = Statement::new(sql, vec![tenant.into(), name.into()]);
-        Box::pin(async move { Ok(!is_never_kept(name) && !self.change(remove).await?.is_empty()) })
+        Box::pin(async move { Ok(!self.change(remove).await?.is_empty()) })
     }
 
     fn tenants(&self) -> StoreFuture<'_, Vec<String>> {
@@ -151,12 +148,15 @@ impl Store for SqlStore {
         Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), document))
     }
 
+    fn count_users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, usize> {
+        let count = Statement::new("SELECT COUNT(*) FROM users WHERE tenant = $1", vec![tenant.into()]);
+        Box::pin(async move { Ok(self.read(count, |mut row| row.count()).await?.pop().unwrap_or_default()) })
+    }
+
     fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>> {
         let sql = "SELECT document FROM users WHERE tenant = $1 AND id = $2";
         let find = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(async move {
-            if is_never_kept(id) { Ok(None) } else { Ok(self.read(find, document).await?.pop()) }
-        })
+        Box::pin(async move { Ok(self.read(find, document).await?.pop()) })
     }
 
     fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> StoreFuture<'a, ()> {
@@ -225,6 +225,17 @@ impl Store for SqlStore {
     fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
         let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 ORDER BY created_at, position");
         Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), api_key))
+    }
+
+    fn keys_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
+        let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 AND user_id = $2 ORDER BY created_at, position");
+        Box::pin(self.read(Statement::new(sql, vec![tenant.into(), user.into()]), api_key))
+    }
+
+    fn key_of_id<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
+        let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 AND id = $2");
+        let find = Statement::new(sql, vec![tenant.into(), id.into()]);
+        Box::pin(async move { Ok(self.read(find, api_key).await?.pop()) })
     }
 
     fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
@@ -308,7 +319,7 @@ impl Store for SqlStore {
     fn end_session<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
         let sql = "DELETE FROM sessions WHERE tenant = $1 AND user_id = $2 AND id = $3 RETURNING id";
         let end = Statement::new(sql, vec![tenant.into(), user.into(), id.into()]);
-        Box::pin(async move { Ok(!is_never_kept(id) && !self.write_statements(vec![end]).await?.is_empty()) })
+        Box::pin(async move { Ok(!self.run(end).await?.is_empty()) })
     }
 
     fn revision(&self) -> StoreFuture<'_, u64> {

@@ -72,7 +72,10 @@ async fn contract(store: &dyn ChatStore) {
         assert_eq!(added, Err(ChatError::Unknown));
         let begun = store.begin_chat_turn(other, "t", at("12:00:00"), limits).await;
         assert_eq!(begun, Err(ChatError::Unknown));
+        assert_eq!(store.hold_chat_turn(other, "t", at("12:00:00")).await, Ok(true));
+        assert_eq!(store.end_chat_turn(other, "t").await, Ok(()));
     }
+    assert_eq!(store.delete_chats_of("default", "a\0").await, Ok(0));
 
     let pair = vec![
         message("m1", None, "12:01:00", "Grüner TEE\0 kostet 100%"),

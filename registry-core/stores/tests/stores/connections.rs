@@ -34,6 +34,8 @@ async fn connection_contract<S: ConnectionStore + Store>(store: &S) {
     assert!(!format!("{first:?}").contains("\"1\""), "what is sealed is not shown");
     assert_eq!(store.connection("default", "ada", "c").await.unwrap(), None);
     assert_eq!(store.connection("default", "a\0", "a").await.unwrap(), None);
+    assert!(!store.change_connection(connection("default", "a\0", "a", "2"), "1").await.unwrap());
+    assert!(!store.remove_connection("default", "a\0", "a").await.unwrap());
     assert_eq!(of("default", "ada").await, [pair("a", "1"), pair("b", "1")]);
     // Of two that renew it one does.
     assert!(store.change_connection(connection("default", "ada", "a", "2"), "1").await.unwrap());

@@ -204,6 +204,11 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     assert_eq!(approvals.get("default", "two").await.unwrap(), None);
     // No id has a NUL, which a database may not even be asked for.
     assert_eq!(approvals.get("default", "one\0").await.unwrap(), None);
+    assert_eq!(approvals.take("default", "one\0", at("12:01:00")).await, Ok(false));
+    assert_eq!(approvals.withdraw("default", "one\0").await, Ok(()));
+    assert_eq!(approvals.give_back("default", "one\0").await, Ok(()));
+    assert_eq!(approvals.pending("default\0", at("12:01:00")).await, Ok(Vec::new()));
+    assert_eq!(approvals.forget_user("default\0", "ada").await, Ok(0));
     let yes = answer(true, None);
     assert_eq!(approvals.answer("default", "\0", yes, at("12:01:00")).await, Err(AnswerError::Unknown));
 
@@ -375,6 +380,9 @@ async fn store_contract(store: &dyn Store) {
     let tenants = store.tenants().await.unwrap();
     assert!(tenants.is_sorted() && tenants.contains(&"default".to_owned()), "{tenants:?}");
     assert!(!tenants.contains(&"nobody".to_owned()), "{tenants:?}");
+    for (tenant, users) in [("default", 2), ("other", 0), ("default\0", 0)] {
+        assert_eq!(store.count_users(tenant).await, Ok(users), "{tenant}");
+    }
     assert_eq!(store.user("default", "ada").await.unwrap(), Some(ada));
     assert_eq!(store.user("other", "ada").await.unwrap(), None);
     assert_eq!(store.user("default", "ada\0").await.unwrap(), None);
@@ -428,6 +436,11 @@ async fn store_contract(store: &dyn Store) {
     assert_eq!(store.key("ff").await.unwrap(), None);
     let revoked = ApiKey { revoked_at: Some(at("13:00:00")), ..key("k2", "ff") };
     assert_eq!(store.keys("default").await.unwrap(), [revoked.clone(), key("k1", "ee")]);
+    assert_eq!(store.key_of_id("default", "k2").await, Ok(Some(revoked.clone())));
+    assert_eq!(store.key_of_id("default", "k1").await, Ok(Some(key("k1", "ee"))));
+    for (tenant, id) in [("default", "k3"), ("other", "k1"), ("default", "k1\0")] {
+        assert_eq!(store.key_of_id(tenant, id).await, Ok(None), "{tenant} {id}");
+    }
 
     // A user is changed only as seen, and only while there.
     let seen = store.revision().await.unwrap();
@@ -464,7 +477,11 @@ async fn store_contract(store: &dyn Store) {
     raised().await;
     assert_eq!((store.user("default", "carl").await.unwrap(), store.key("dd").await.unwrap()), (None, None));
     let gone = ApiKey { revoked_at: Some(at("15:00:00")), ..of_carl("k3", "dd") };
-    assert_eq!(store.keys("default").await.unwrap(), [revoked, key("k1", "ee"), gone]);
+    assert_eq!(store.keys("default").await.unwrap(), [revoked.clone(), key("k1", "ee"), gone.clone()]);
+    assert_eq!(store.keys_of("default", "ada").await.unwrap(), [revoked, key("k1", "ee")]);
+    assert_eq!(store.keys_of("default", "carl").await.unwrap(), [gone]);
+    assert_eq!(store.keys_of("other", "carl").await.unwrap(), [theirs.clone()]);
+    assert_eq!(store.keys_of("other", "ada").await.unwrap(), []);
     assert_eq!(store.user("other", "carl").await.unwrap(), Some(carl));
     assert_eq!(store.key("cc").await.unwrap(), Some(theirs));
     assert!(!store.remove_user("default", "carl", at("16:00:00")).await.unwrap().was_known);

@@ -1,0 +1,101 @@
+//! Questions of calls that can outlive their process, where the store fails: requirement B19.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use registry_core::{
+    BoxFuture, Caller, Effect, Permission, Registry, ToolCall, ToolContext, ToolOutcome, ToolPolicy,
+    ToolResult, ToolSpec, handler_fn,
+    store::{
+        Expected, MemoryStore, StateError, StateLimits, StateSpace, StateStore, StoreError, StoreFuture,
+    },
+};
+use serde_json::{Map, Value, json};
+
+/// A store that fails so many times, and may write all the same.
+#[derive(Default)]
+struct Failing {
+    kept: MemoryStore,
+    times: AtomicU32,
+    writes: AtomicBool,
+}
+
+impl StateStore for Failing {
+    fn state<'a>(&'a self, space: &'a StateSpace, key: &'a str) -> StoreFuture<'a, Option<String>> {
+        self.kept.state(space, key)
+    }
+
+    fn put_state<'a>(
+        &'a self,
+        space: &'a StateSpace,
+        key: &'a str,
+        value: Option<&'a str>,
+        expected: Expected<'a>,
+        limits: &'a StateLimits,
+    ) -> BoxFuture<'a, Result<bool, StateError>> {
+        Box::pin(async move {
+            let left =
+                self.times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+            if left.is_err() {
+                return self.kept.put_state(space, key, value, expected, limits).await;
+            }
+            if self.writes.load(Ordering::SeqCst) {
+                self.kept.put_state(space, key, value, expected, limits).await?;
+            }
+            Err(StoreError::unavailable("the connection was cut").into())
+        })
+    }
+
+    fn state_keys<'a>(&'a self, space: &'a StateSpace) -> StoreFuture<'a, Vec<String>> {
+        self.kept.state_keys(space)
+    }
+
+    fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
+        self.kept.delete_state_of(tenant, user)
+    }
+}
+
+/// What a call comes to whose store fails so many times when the answer is there.
+async fn call(times: u32, writes: bool) -> ToolOutcome {
+    let store = Arc::new(Failing { writes: AtomicBool::new(writes), ..Failing::default() });
+    let registry = Registry::builder().without_compiled().state(store.clone()).build().unwrap();
+    let handler = handler_fn(|context: ToolContext, _: Map<String, Value>| async move {
+        let account = context.ask("Which account?", ["Savings", "Joint"]).await?;
+        Ok(ToolResult::new(format!("paid from {account}")))
+    });
+    let policy = ToolPolicy { effect: Effect::Write, resumable: true, ..ToolPolicy::new() };
+    registry.register(ToolSpec::new("pay", json!({"type": "object"})), policy, Some(handler)).unwrap();
+    let context = registry.context(Caller::new("ada", Permission::User)).with_questions();
+    let context = context.with_question_wait(Duration::from_secs(600));
+    let answer = async {
+        let question = loop {
+            match registry.pending_questions().await.unwrap().pop() {
+                Some(question) => break question,
+                None => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
+        };
+        store.times.store(times, Ordering::SeqCst);
+        registry.answer_question(&question.id, "ada", json!({"answer": "Joint"})).await.unwrap();
+    };
+    tokio::join!(registry.execute(&context, ToolCall::new("pay", json!({}))), answer).0
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_a_call_goes_on_with_its_answer_where_the_store_fails_once() {
+    for writes in [false, true] {
+        assert_eq!(call(1, writes).await.for_model(), "paid from Joint", "{writes}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_a_store_that_fails_on_is_not_taken_for_another_server() {
+    for writes in [false, true] {
+        let error = call(u32::MAX, writes).await.result.unwrap_err();
+        assert!(error.message().contains("could not be asked"), "{error:?}");
+    }
+}
