@@ -9,6 +9,7 @@ seconds; ../../../docs/limits.md says what each limit is. See ../clients/environ
 `N passed, M failed`.
 """
 
+import gzip
 import http.client
 import json
 import os
@@ -193,8 +194,8 @@ class HoardWeb(Quiet):
 
 
 class Model(Quiet):
-    """A model server that answers as `script` says; it keeps what it was asked."""
-    script, asked = None, []
+    """A model server that answers as `script` says, or with all of `whole` at once; it keeps what it was asked."""
+    script, whole, asked = None, None, []
 
     def do_GET(self):
         self.reply({"object": "list", "data": [{"id": "m", "object": "model"}]})
@@ -202,6 +203,9 @@ class Model(Quiet):
     def do_POST(self):
         request = self.body()
         Model.asked.append(request)
+        if Model.whole:
+            self.reply_packed(Model.whole(request))
+            return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
@@ -213,6 +217,18 @@ class Model(Quiet):
         except OSError:
             pass
         self.close_connection = True
+
+    def reply_packed(self, text):
+        data = gzip.compress(text.encode(), 1)
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        try:
+            self.wfile.write(data)
+        except OSError:
+            pass
 
 
 def chunk(finish=None, extra=None, **delta):
@@ -731,6 +747,21 @@ def _(server):
     finally:
         for one in readers:
             one.close()
+
+
+@row("A32", "replies and errors of a model server with millions of values", health=2)
+def _(server):
+    list_of = "[" + "{}," * (60 * MIB // 3) + "{}]"
+    event = '{"error": {"message": "no", "a": [' + "{}," * (15 * MIB // 3) + "{}]}}"
+    calls = '{"choices": [{"index": 0, "message": {"tool_calls": [' + "{}," * (60 * MIB // 3) + "{}]}}]}"
+    try:
+        for text in (list_of, event, calls):
+            Model.whole = lambda _request: text
+            for answer in at_once(2, lambda _: server.chat(USER, stream=False)):
+                refused(answer, 424, 502)
+                expect("more than 500000 values" in answer[1], answer[1][:300])
+    finally:
+        Model.whole = None
 
 
 @row("A25", "the events of a long turn, read by many who come late", memory=120 * MIB)

@@ -39,9 +39,8 @@ pub(super) use unfinished::{Rounds, Unfinished};
 use visible::{VisibleAnswer, VisibleConversation};
 
 use super::pictures;
+use crate::beside::beside;
 
-/// A larger conversation is hashed beside the runtime, in bytes.
-const SMALL: usize = 256 * 1024;
 /// So many answers of a conversation are looked for, the last ones.
 const ANSWERS: usize = 2000;
 /// More than a transcript has beside its messages, in bytes.
@@ -216,13 +215,5 @@ async fn in_time<T>(asked: impl Future<Output = Result<T, StoreError>>) -> Resul
     match tokio::time::timeout(PATIENCE, asked).await {
         Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(_) => Err("the store did not answer in time".to_owned()),
-    }
-}
-
-/// Does something with so many bytes, beside the runtime where they are many; `None` where it is going down.
-async fn beside<T: Send + 'static>(size: usize, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    match size <= SMALL {
-        true => Some(work()),
-        false => tokio::task::spawn_blocking(work).await.ok(),
     }
 }
