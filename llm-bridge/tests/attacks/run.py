@@ -9,6 +9,7 @@ seconds; ../../../docs/limits.md says what each limit is. See ../clients/environ
 `N passed, M failed`.
 """
 
+import base64
 import gzip
 import http.client
 import json
@@ -41,6 +42,10 @@ CONNECTIONS = 64
 
 CONFIGURATION = """
 max_connections = %d
+public_url = "http://127.0.0.1:9"
+[sign_in]
+issuer = "%s"
+client_id = "page"
 [guard]
 audit_arguments = true
 max_running_per_user = 4
@@ -191,6 +196,20 @@ class HoardWeb(Quiet):
             self.wfile.write(data)
         except OSError:
             pass
+
+
+class Provider(Quiet):
+    """An identity provider that takes its time."""
+
+    def do_GET(self):
+        issuer = f"http://{self.headers['Host']}"
+        self.reply({"keys": []} if self.path == "/keys" else {
+            "issuer": issuer, "jwks_uri": f"{issuer}/keys", "authorization_endpoint": f"{issuer}/begin", "token_endpoint": f"{issuer}/token"})
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        time.sleep(5)
+        self.send_error(400)
 
 
 class Model(Quiet):
@@ -764,6 +783,24 @@ def _(server):
         Model.whole = None
 
 
+@row("A33", "ends of sign-ins on all connections, while the provider takes its time")
+def _(server):
+    begun = base64.urlsafe_b64encode(json.dumps({"state": "s", "nonce": "n", "verifier": "v", "to": "/"}).encode()).decode().rstrip("=")
+    head = f"GET /sign-in/callback?code=c&state=s HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: toolrack-sign-in={begun}\r\n\r\n".encode()
+    ending = []
+    try:
+        for number in range(4 * CONNECTIONS):
+            ending.append(server.socket())
+            ending[-1].sendall(head)
+            if number % (CONNECTIONS // 2) == 0:
+                began = time.monotonic()
+                status, text = server.execute("calculate", expression="6 * 7")
+                expect(status == 200 and "42" in text and time.monotonic() - began < 2, f"{status} {text}")
+    finally:
+        for one in ending:
+            one.close()
+
+
 @row("A25", "the events of a long turn, read by many who come late", memory=120 * MIB)
 def _(server):
     def script(_request):
@@ -811,11 +848,11 @@ def main():
     unknown = [id for id in wanted if id not in ROWS]
     if unknown:
         sys.exit(f"there is no row {', '.join(unknown)}; there are {', '.join(ROWS)}")
-    (_, upstream), (module_server, module), (_, web) = serve(Model), serve(Module), serve(HoardWeb)
+    (_, upstream), (module_server, module), (_, web), (_, provider) = serve(Model), serve(Module), serve(HoardWeb), serve(Provider)
     with tempfile.TemporaryDirectory(prefix="toolrack-attacks-") as folder:
         settings = Path(folder) / "toolrack.toml"
         settings.write_text(f'upstream = "{upstream}/v1"\nmodel = "m"\ndata_dir = "{folder}/data"\n'
-                            + CONFIGURATION % (CONNECTIONS, module, *[sys.executable, json.dumps(["-c", HOARD])] * 3, web, "long text " * 5000, "`" * 200_000))
+                            + CONFIGURATION % (CONNECTIONS, provider, module, *[sys.executable, json.dumps(["-c", HOARD])] * 3, web, "long text " * 5000, "`" * 200_000))
         keys = users(settings)
         command = [environment.TOOLRACK, "serve", "--listen", "127.0.0.1:0", "--config", settings]
         with environment.running_process(command, r"(http://127\.0\.0\.1:\d+)/ ") as (address, process):
