@@ -152,7 +152,7 @@ async fn answer(
     let bad = |fault: BadRequest| reply(front.failure(&fault.into()));
     let (size, sent) = (body.len(), body.clone());
     let read = move || check_values(&body).map(|()| front.decode(&parts, &body));
-    let mut decoded = match decode(size, read).await?? {
+    let mut decoded = match decode(identity.sender(), size, read).await?? {
         Ok(decoded) => decoded,
         Err(fault) => return Ok(bad(fault)),
     };

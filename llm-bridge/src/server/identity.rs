@@ -17,7 +17,7 @@ use lookup::{Credential, Opener, Used};
 
 use toolrack_remote::mcp::oauth::Connections;
 
-use super::{api_error::ApiError, handover::Requests};
+use super::{api_error::ApiError, body::Sender, handover::Requests};
 use crate::{personas::PersonaError, sign_in::TokenError};
 
 /// The header that names the persona of a request.
@@ -48,6 +48,12 @@ impl Identity {
     /// On a connection with these requests.
     pub(super) fn on(self, requests: &Arc<Requests>) -> Self {
         Self { requests: Some(Arc::clone(requests)), ..self }
+    }
+
+    /// Sender request it is, for what is decoded of it.
+    pub(super) fn sender(&self) -> Sender {
+        let (tenant, user) = (self.registry.tenant().to_owned(), self.caller.user.to_string());
+        Sender { tenant, user, _requests: self.requests.clone() }
     }
 
     /// Counts what is read from the store for a request like its body: it is in memory until the request is answered.

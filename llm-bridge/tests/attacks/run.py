@@ -801,6 +801,37 @@ def _(server):
             one.close()
 
 
+def large_call(mebibytes):
+    """A call of many values and much text."""
+    return ('{"tool_name": "no_such_tool", "arguments": {"a": "' + "x" * (mebibytes * MIB) + '", "b": ["' + '","' * 400_000 + '"]}}').encode()
+
+
+@row("A36", "large calls whose client is gone when all of it was sent")
+def _(server):
+    body = large_call(8)
+    head = (f"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.keys['ada']}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n").encode()
+
+    def send(_):
+        with server.socket() as one:
+            one.sendall(head + body)
+    for _ in range(6):
+        at_once(8, send)
+
+
+@row("A37", "large calls of one user, and one of another")
+def _(server):
+    body, slow = large_call(1), large_call(16)
+    flood = threading.Thread(target=lambda: at_once(CONNECTIONS // 4, lambda _: server.request("POST", "/execute", slow)))
+    flood.start()
+    time.sleep(1)
+    began = time.monotonic()
+    refused(server.request("POST", "/execute", body, "eve"), 404)
+    took, is_flooded = time.monotonic() - began, flood.is_alive()
+    flood.join()
+    expect(not is_flooded or took < HEALTH_SECONDS, f"it took {took:.1f} s")
+
+
 @row("A25", "the events of a long turn, read by many who come late", memory=120 * MIB)
 def _(server):
     def script(_request):
