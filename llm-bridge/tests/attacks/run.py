@@ -149,6 +149,7 @@ def hostile_tools():
         yield tool(f"patterns{at}", {"type": "object", "properties": {
             f"p{number}": {"type": "string", "pattern": "^\\p{L}{%d}N$" % (100 if at % 2 else 8)} for number in range(20)}})
     yield tool("slow", {"type": "object"})
+    yield tool("pile", {"type": "object"})
 
 
 class Module(Quiet):
@@ -158,9 +159,17 @@ class Module(Quiet):
         self.reply({"name": "hostile", "description": "", "tools": self.tools})
 
     def do_POST(self):
-        self.body()
+        name = self.body()["tool_name"]
         if Module.gone:
             self.close_connection = True
+            return
+        if name.endswith("pile"):
+            data = b'{"tool_name": "pile", "success": true, "result": [' + b"{}," * 1_390_000 + b"{}]}"
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
             return
         time.sleep(3)
         self.reply({"tool_name": "slow", "success": True, "result": "slept"})
@@ -558,6 +567,14 @@ def _(server):
         aside.rename(file)
     status, text = server.execute("calculate", expression="6 * 7")
     expect(status == 200 and "42" in text, f"{status} {text}")
+
+
+# Before, each of these took a thread of the runtime for a second and 300 MiB.
+@row("A35", "replies of a module with a million values", health=1)
+def _(server):
+    for answer in at_once(4, lambda _: server.execute("hostile.pile", user="root")):
+        refused(answer, 200)
+        expect("more than 500000 values" in answer[1], answer[1][:300])
 
 
 @row("A14", "the address of a module, asked of a guest")
