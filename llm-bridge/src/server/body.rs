@@ -39,11 +39,17 @@ impl<T: Body + Send + 'static, S: Send + Sync> FromRequest<S> for JsonBody<T> {
             let message = "send the request as `Content-Type: application/json`";
             return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, KIND, message));
         }
+        let identity = request.extensions().get::<Identity>().cloned();
         let sender = Sender::of(&request);
         let bytes = Bytes::from_request(request, state)
             .await
             .map_err(|fault| ApiError::new(fault.status(), KIND, not_read(&fault)).param("body"))?;
-        decode(sender, bytes.len(), move || object(&bytes)).await?.map(Self)
+        let size = bytes.len();
+        let read = move || object(&bytes).map(|body| (values_in(&bytes), body));
+        let (values, body) = decode(sender, size, read).await??;
+        // They are there until the request is answered, such as in the arguments of a call that waits.
+        identity.map_or(Ok(()), |identity| identity.hold(values * VALUE_BYTES))?;
+        Ok(Self(body))
     }
 }
 
@@ -114,10 +120,14 @@ pub(super) async fn decode<T: Send + 'static>(
 /// How many values the JSON of a request may consist of: each takes up to a hundred times its two bytes in memory.
 const MAX_VALUES: usize = 500_000;
 
-/// Refuses a JSON text of very many values before they are made.
-pub(super) fn check_values(json: &[u8]) -> Result<(), ApiError> {
-    if json.len() <= MAX_VALUES || values_in(json) <= MAX_VALUES {
-        return Ok(());
+/// What a value takes in memory, in bytes.
+pub(super) const VALUE_BYTES: usize = size_of::<Value>();
+
+/// Refuses a JSON text of very many values before they are made; gives how many it has.
+pub(super) fn check_values(json: &[u8]) -> Result<usize, ApiError> {
+    let values = values_in(json);
+    if values <= MAX_VALUES {
+        return Ok(values);
     }
     let message = format!("the request has more than {MAX_VALUES} values; send less at once");
     Err(ApiError::invalid("body", message))

@@ -64,7 +64,8 @@ impl Identity {
         if bytes <= SMALL || self.requests.as_ref().is_none_or(|requests| requests.may_receive(bytes)) {
             return Ok(());
         }
-        let message = "as much as may be is being read of your conversations, or of everybody's; try again";
+        let message =
+            "as much as may be of your requests and conversations is under way, or of everybody's; try again";
         let busy = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "server_busy", message);
         Err(busy.retry_after(1))
     }

@@ -818,6 +818,28 @@ def _(server):
             one.close()
 
 
+@row("A34", "messages to /mcp of millions of values, and of as many as may be", memory=700 * MIB, health=2)
+def _(server):
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+               "Authorization": f"Bearer {server.keys['root']}"}
+
+    def send(values):
+        connection = http.client.HTTPConnection(server.place.hostname, server.place.port, timeout=PATIENCE)
+        try:
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "calculate", "arguments": {"expression": "@"}}}
+            connection.request("POST", "/mcp", json.dumps(call).replace('"@"', values), headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+    many = "[" + "{}," * 1_390_000 + "{}]"
+    for answer in at_once(CONNECTIONS // 4, lambda _: send(many)):
+        refused(answer, 400)
+    most = "[" + "1," * 490_000 + "1]"
+    for answer in at_once(CONNECTIONS // 4, lambda _: send(most)):
+        expect(answer[0] < 500 or answer[0] == 503, answer[1][:300])
+
+
 def large_call(mebibytes):
     """A call of many values and much text."""
     return ('{"tool_name": "no_such_tool", "arguments": {"a": "' + "x" * (mebibytes * MIB) + '", "b": ["' + '","' * 400_000 + '"]}}').encode()
