@@ -61,6 +61,9 @@ async fn u29_an_admin_erases_people_and_nobody_above() {
         let (status, answer) = erase(&root, above).await;
         assert_eq!((status, &answer["error"]["type"]), (StatusCode::FORBIDDEN, &json!("permission_denied")));
     }
+    // Nobody takes what one did as an admin with one.
+    let (status, answer) = erase(&root, "root").await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{answer}");
     assert!(eraser.0.lock().unwrap().is_empty(), "nobody was erased");
     let (status, erased) = erase(&root, "ada").await;
     assert_eq!((status, &erased["keys"]), (StatusCode::OK, &json!(1)), "{erased}");
