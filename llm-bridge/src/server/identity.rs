@@ -50,7 +50,12 @@ impl Identity {
         Self { requests: Some(Arc::clone(requests)), ..self }
     }
 
-    /// Sender request it is, for what is decoded of it.
+    /// Whether a request to this host can only have been meant for this server.
+    pub(super) fn is_own_host(&self, host: &str) -> bool {
+        self.identities.access().is_own_host(host)
+    }
+
+    /// Whose request it is, for what is decoded of it.
     pub(super) fn sender(&self) -> Sender {
         let (tenant, user) = (self.registry.tenant().to_owned(), self.caller.user.to_string());
         Sender { tenant, user, _requests: self.requests.clone() }

@@ -93,6 +93,29 @@ async fn u29_an_admin_erases_people_and_nobody_above() {
 }
 
 #[tokio::test]
+async fn b21_an_account_is_connected_at_an_address_that_a_client_cannot_choose() {
+    let store = Arc::new(MemoryStore::default());
+    let key = SealingKey::new(&[7; SealingKey::LEN]).unwrap();
+    let connections =
+        Connections::new(&BTreeMap::<String, McpServerSettings>::new(), store, key, None).unwrap();
+    let rack = Rack::start_set(Caller::new("local", Permission::Owner), |settings| {
+        settings.connections = Some(connections);
+    })
+    .await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    let status = async |host: Option<&str>| {
+        let request = rack.client.post(format!("{}/api/connections/notes", rack.base)).bearer_auth(&ada);
+        let request = host.into_iter().fold(request, |request, host| request.header("host", host));
+        request.send().await.unwrap().status()
+    };
+    for host in ["evil.example", "203.0.113.9:80"] {
+        assert_eq!(status(Some(host)).await, StatusCode::MISDIRECTED_REQUEST, "{host}");
+    }
+    // There is no such server, and that is said.
+    assert_eq!(status(None).await, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
 async fn u29_an_admin_lists_and_revokes_accounts_on_mcp_servers() {
     let store = Arc::new(MemoryStore::default());
     let account = |tenant: &str, user: &str| StoredConnection {
