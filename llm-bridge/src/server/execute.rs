@@ -160,7 +160,7 @@ pub(super) async fn make_call(
             let message =
                 format!("the call is not valid: {fault}; send `{{\"tool_name\": …, \"arguments\": {{…}}}}`");
             // A request that names a tool is audited as a refused call.
-            if let Some(call) = named(&body, &identity.registry, entry) {
+            if let Some(call) = named(body, &identity.registry, entry) {
                 refuse(&app, identity, call, ErrorKind::InvalidArguments, &message).await?;
             }
             return Err(ApiError::invalid("body", message));
@@ -215,9 +215,9 @@ pub(super) async fn make_call(
 }
 
 /// The call that an invalid body names.
-fn named(body: &Value, registry: &Registry, entry: &EntryPoint) -> Option<ToolCall> {
+fn named(mut body: Value, registry: &Registry, entry: &EntryPoint) -> Option<ToolCall> {
     let name = entry.own_name(registry, body.get("tool_name")?.as_str()?);
-    let arguments = body.get("arguments").cloned().unwrap_or_else(no_arguments);
+    let arguments = body.get_mut("arguments").map_or_else(no_arguments, Value::take);
     Some(ToolCall::new(name, arguments).with_origin(Origin::Http))
 }
 
