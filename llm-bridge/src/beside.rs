@@ -3,7 +3,7 @@
 use tokio::task::spawn_blocking;
 
 /// What has no more bytes is done at once.
-const SMALL: usize = 256 * 1024;
+pub(crate) const SMALL: usize = 256 * 1024;
 
 /// Does something with so many bytes, beside the runtime where they are many; `None` where it is going down.
 pub(crate) async fn beside<T: Send + 'static>(

@@ -39,7 +39,7 @@ pub(super) use unfinished::{Rounds, Unfinished};
 use visible::{VisibleAnswer, VisibleConversation};
 
 use super::pictures;
-use crate::beside::beside;
+use crate::beside::{SMALL, beside};
 
 /// So many answers of a conversation are looked for, the last ones.
 const ANSWERS: usize = 2000;
@@ -176,6 +176,25 @@ impl Transcripts {
         })
     }
 
+    /// The same; of a long conversation written beside the runtime, which takes longer than to copy it.
+    async fn written(&self, added: Added<'_>) -> Result<String, String> {
+        let size = added.messages.iter().map(Message::size).sum();
+        if size <= SMALL {
+            return self.text_of(added).map_err(|error| error.to_string());
+        }
+        let (transcripts, unfinished) = (self.clone(), added.unfinished);
+        let (messages, found) = (added.messages.to_vec(), added.found.to_vec());
+        let texts: Vec<String> = added.texts.iter().map(|text| (*text).to_owned()).collect();
+        let write = move || {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            transcripts.text_of(Added { messages: &messages, found: &found, texts: &texts, unfinished })
+        };
+        match beside(size, write).await {
+            Some(written) => written.map_err(|error| error.to_string()),
+            None => Err("the server is being stopped".to_owned()),
+        }
+    }
+
     /// Keeps what a turn has added to a conversation; `None` where there is nothing to be put back, though another turn may have had something.
     pub(super) async fn keep(
         &self,
@@ -195,12 +214,12 @@ impl Transcripts {
                 let keys: Vec<String> = [key].into_iter().chain(other).chain(place.rounds_key()).collect();
                 in_time(self.conversations.delete_transcripts((tenant, user), &keys)).await
             }
-            Some(added) => match self.text_of(added) {
+            Some(added) => match self.written(added).await {
                 Ok(text) => {
                     let keys = (key, other);
                     in_time(self.conversations.keep_transcript((tenant, user), keys, text.into())).await
                 }
-                Err(error) => Err(error.to_string()),
+                Err(cause) => Err(cause),
             },
         };
         if let Err(cause) = kept {
