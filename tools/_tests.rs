@@ -73,6 +73,24 @@ fn every_file_is_a_tool_without_fault() {
 }
 
 #[test]
+fn b20_each_tool_says_what_its_results_hold_and_what_goes_out_with_a_call() {
+    let registry = Registry::builder().build().unwrap();
+    for tool in registry.list_all(true) {
+        let expected = match tool.name() {
+            "deep_analysis" | "graph_search" | "query_documents_metadata" | "retrieve_documents" => {
+                ("private,untrusted", "nothing")
+            }
+            "research" | "research.fetch_webpage" | "web_search" => ("untrusted", "outside"),
+            "scheduler.add_job" => ("", "outside"),
+            "scheduler.list_jobs" => ("private", "nothing"),
+            _ => ("", "nothing"),
+        };
+        let (reads, sends) = (tool.reads().to_string(), tool.sends().as_str());
+        assert_eq!((reads.as_str(), sends), expected, "{}", tool.name());
+    }
+}
+
+#[test]
 fn what_needs_the_network_is_off_until_the_host_provides_it() {
     let mut resources = Resources::new().with(HttpClient::new().unwrap());
     resources.explain_absence::<SearchEngine>("set `engine` under [search]");

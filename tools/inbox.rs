@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -20,6 +20,10 @@ use registry_core::{
 /// A note is no longer than this, and neither is the message it came from, in bytes. The schemas do not say so: for a length of 2000
 /// or more many builds of llama.cpp refuse a request with all its tools.
 const MAX_BYTES: usize = 64 * 1024;
+/// How many notes of a kind a user has in the inbox: somebody has to look through them before there are more.
+const MAX_NOTES: usize = 1000;
+/// How much of a file is read to see whose it is, in bytes.
+const MAX_HEAD: u64 = 1024;
 /// How much of a file's name is made of the note's text.
 const MAX_SLUG: usize = 48;
 
@@ -89,9 +93,15 @@ impl Inbox {
             slug => format!("{}-{slug}", now.date()),
         };
         let file = note.file(&now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-        let place = format!("{}s", note.kind);
+        let (place, owner) = (format!("{}s", note.kind), note.owner());
         let folder = self.folder.join(&place);
         let name = tokio::task::spawn_blocking(move || {
+            if count_of(&owner, &folder) >= MAX_NOTES {
+                let full = ToolError::failed(format!("the inbox has {MAX_NOTES} notes of this user"));
+                return Err(full.with_feedback(
+                    "It was not written down: the inbox is full. Say to the user that somebody has to look through it.",
+                ));
+            }
             create(&folder, &stem, &file).map_err(|error| {
                 ToolError::failed(format!("the inbox {}: {error}", folder.display())).with_feedback(
                     "It was not written down: the inbox cannot be written to. Say so to the user.",
@@ -130,6 +140,12 @@ impl Note {
     /// With the user's words that led to it.
     pub(crate) fn with_user_message(self, ctx: &ToolContext) -> Self {
         self.with("user_message", ctx.conversation().user_message.clone().map(|text| cut(text, MAX_BYTES)))
+    }
+
+    /// The line of the file that says whose it is.
+    fn owner(&self) -> String {
+        let user = self.fields.iter().find(|(key, _)| *key == "user");
+        user.map(|(key, value)| format!("{key}: {}", yaml(value))).unwrap_or_default()
     }
 
     /// The whole file.
@@ -171,6 +187,20 @@ fn slug(text: &str) -> String {
     }
     slug.truncate(slug.trim_end_matches('-').len());
     slug
+}
+
+/// How many files of a folder have this line in their front matter.
+fn count_of(owner: &str, folder: &Path) -> usize {
+    let is_of = |file: &Path| {
+        let mut head = Vec::new();
+        let read = File::open(file).and_then(|file| file.take(MAX_HEAD).read_to_end(&mut head));
+        let head = String::from_utf8_lossy(&head);
+        let front = head.split("\n---\n").next().unwrap_or_default();
+        read.is_ok() && front.lines().any(|line| line == owner)
+    };
+    // Before the first note there is no folder.
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter(|file| is_of(&file.path())).take(MAX_NOTES).count()
 }
 
 /// Makes a file with that text, and a name that no other file has. It is hidden until it is whole.
@@ -262,6 +292,31 @@ mod tests {
             "---\nkind: \"claim\"\ncreated: \"2026-11-22T23:05:09Z\"\nuser: \"@ada\"\nchat_id: \"-100\"\nconfidence: 0.8\n\
              ---\n\nWater boils at 100 °C.\n\nAt sea level.\n"
         );
+    }
+
+    #[tokio::test]
+    async fn a38_a_user_has_so_many_notes_and_others_have_theirs() {
+        let folder = tempfile::tempdir().unwrap();
+        let inbox = inbox(folder.path());
+        let add = async |user: &str, kind: &'static str, text: &str| {
+            let context = ToolContext::new(Caller::new(user, Permission::User));
+            inbox.add(Note::new(&context, kind, text)).await
+        };
+        add("ada", "claim", "Water is wet.").await.unwrap();
+        let claims = folder.path().join("claims");
+        let first = fs::read_dir(&claims).unwrap().next().unwrap().unwrap().path();
+        for number in 1..MAX_NOTES {
+            fs::copy(&first, claims.join(format!("{number}.md"))).unwrap();
+        }
+        let full = add("ada", "claim", "Ice is cold.").await.unwrap_err().to_string();
+        assert!(full.contains("1000 notes of this user"), "{full}");
+        assert_eq!(fs::read_dir(&claims).unwrap().count(), MAX_NOTES);
+        // Who is named in a note is not whose it is.
+        add("eve", "claim", "\nuser: \"ada\"\n").await.unwrap();
+        add("ada", "source", "A book.").await.unwrap();
+        fs::remove_file(first).unwrap();
+        add("ada", "claim", "Ice is cold.").await.unwrap();
+        assert!(add("ada", "claim", "Snow is white.").await.is_err());
     }
 
     #[tokio::test]

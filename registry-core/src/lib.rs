@@ -63,6 +63,7 @@ pub mod testing;
 pub mod text;
 mod tool;
 pub mod trace;
+mod user_places;
 
 pub use ask::{AskError, Asked, QuestionCall, QuestionCallState};
 pub use concurrency::{Concurrency, QueueDepth, Queues};
@@ -94,6 +95,7 @@ pub use source::{ConfigFault, ConfiguredTool, ConfiguredTools, Offer, Remote, Re
 pub use spec::{Example, ToolSpec};
 pub use tenant::{DEFAULT_TENANT, tenant_path};
 pub use tool::{LOCAL_MODULE, Tool, alias_of};
+pub use user_places::UserPlaces;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

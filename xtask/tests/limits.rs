@@ -84,6 +84,18 @@ fn functions() -> BTreeSet<String> {
 }
 
 #[test]
+fn each_attack_is_among_the_requirements() {
+    let requirements = include_str!("../../docs/requirements.md");
+    let rows = |id: &str| requirements.lines().filter(|line| line.starts_with(&format!("| {id} |"))).count();
+    let tried: BTreeSet<&str> =
+        ATTACKS.split("row(\"A").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    assert!(tried.len() > 25, "{tried:?}");
+    for number in tried {
+        assert_eq!(rows(&format!("A{number}")), 1, "A{number}");
+    }
+}
+
+#[test]
 fn each_row_of_the_limits_is_what_the_code_does() {
     let functions = functions();
     let rows = LIMITS.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| limit "));

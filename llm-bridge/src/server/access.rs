@@ -65,12 +65,21 @@ impl Access {
     }
 
     fn knows_host(&self, host: &str) -> bool {
+        address_of(name_of(host)).is_some() || self.is_own_host(host)
+    }
+
+    /// Whether a request to this host can only have been meant for this server: this machine itself, or a name from the configuration.
+    /// Any other is whatever a client likes to send.
+    pub(super) fn is_own_host(&self, host: &str) -> bool {
         let name = name_of(host);
-        let is_address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
-        is_address
-            || name.eq_ignore_ascii_case("localhost")
+        name.eq_ignore_ascii_case("localhost")
+            || address_of(name).is_some_and(|address| address.is_loopback())
             || self.allowed_hosts.iter().any(|allowed| name_of(allowed).eq_ignore_ascii_case(name))
     }
+}
+
+fn address_of(name: &str) -> Option<IpAddr> {
+    name.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
 /// The host without its port, and without the dot that ends a complete name.
@@ -83,7 +92,7 @@ fn name_of(host: &str) -> &str {
 }
 
 /// The name by which a request calls this server. Without the header (HTTP/1.0) there is no name that could have been rebound.
-fn host_of(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn host_of(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::HOST).map(|value| value.to_str().unwrap_or_default())
 }
 
@@ -237,6 +246,13 @@ mod tests {
         }
         for host in ["evil.example", "localhost.evil.example:7331", "localhost..", "", "."] {
             assert!(!access.knows_host(host), "{host}");
+        }
+        for host in ["localhost:7331", "rack.lan", "127.0.0.1:7331", "[::1]:7331"] {
+            assert!(access.is_own_host(host), "{host}");
+        }
+        // Whoever is at that address, a client may name it.
+        for host in ["192.168.1.4:80", "[2001:db8::1]", "evil.example", ""] {
+            assert!(!access.is_own_host(host), "{host}");
         }
     }
 

@@ -20,6 +20,7 @@ use toolrack_remote::mcp::oauth::{
 
 use super::{
     App,
+    access::host_of,
     api_error::ApiError,
     identity::{Identities, Identity},
     name::Name,
@@ -116,6 +117,7 @@ pub(super) fn own_routes(connections: Option<&Connections>) -> Routes {
             .answers::<Authorizing>(200, "Where the browser that has asked goes; it also gets a cookie.")
             .refuses(403, "All users share the account, and the user is no operator (`permission_denied`).")
             .refuses(404, NO_SERVER)
+            .refuses(421, "The server does not know that it is reached by this name (`host_not_allowed`).")
             .refuses(502, "The authorization server cannot be used (`authorization_failed`)."),
         )
         .add(
@@ -163,6 +165,11 @@ async fn begin(
     server: &str,
 ) -> Result<Response, ApiError> {
     check(connections, identity, server)?;
+    // The authorization server sends the browser there, with what opens the account.
+    if app.settings.public_url.is_none() && !host_of(headers).is_some_and(|host| identity.is_own_host(host)) {
+        let message = "this server does not know that it is reached by this name; its operator sets `public_url`, or adds the name to `allowed_hosts`";
+        return Err(ApiError::new(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", message));
+    }
     let url = PublicUrl::of(app.settings.public_url.as_ref(), headers);
     let url =
         url.ok_or_else(|| ApiError::invalid("host", "the request does not name this server"))?.to_string();

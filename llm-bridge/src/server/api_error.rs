@@ -1,6 +1,6 @@
 //! The error that a handler answers with, in the form that clients of OpenAI's API know.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use axum::{
     Json,
@@ -70,6 +70,12 @@ impl ApiError {
 
     pub(super) fn retry_after(self, seconds: u64) -> Self {
         Self { retry_after_seconds: Some(seconds), ..self }
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

@@ -16,10 +16,11 @@ use registry_core::{
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     App,
+    admin::audited,
     api_error::ApiError,
     approval_rules,
     body::{Body, JsonBody},
@@ -125,10 +126,9 @@ pub(super) async fn answer(
     State(app): State<App>,
     JsonBody(Answer { approve, reason, arguments, remember }): JsonBody<Answer>,
 ) -> Result<Json<Shown>, ApiError> {
-    let unknown = || ApiError::not_found("approval_not_found", format!("there is no approval `{id}`"));
     let approval = identity.registry.approval(&id).await?;
     // Whether another user has it is not disclosed.
-    let approval = approval.filter(|approval| may_answer(&identity, approval)).ok_or_else(unknown)?;
+    let approval = approval.filter(|approval| may_answer(&identity, approval)).ok_or_else(|| unknown(&id))?;
     let rule = match remember {
         Some(_) if !approve || arguments.is_some() => {
             return Err(approval_rules::not_remembered(
@@ -145,23 +145,40 @@ pub(super) async fn answer(
         content: None,
         arguments: arguments.map(Value::Object),
     };
-    let answered = identity.registry.answer_approval(&id, answer).await;
+    let about = json!({
+        "approval": id, "tool": approval.tool, "user": approval.user, "approve": approve, "changed": answer.arguments.is_some(),
+    });
+    let (registry, answered_id) = (identity.registry.clone(), id);
+    let answering = async move {
+        registry
+            .answer_approval(&answered_id, answer)
+            .await
+            .map_err(|fault| not_answered(fault, &answered_id))
+    };
+    let answered = audited(&identity, "approval answer", about, answering).await;
     match (&answered, rule) {
         (Ok(_), Some(rule)) => approval_rules::allow_waiting(&identity, &rule).await,
         // Somebody else has answered it, who may have said no.
         (Err(_), Some(rule)) => drop(approval_rules::revoke_by_id(&identity, &rule.id).await?),
         (_, None) => {}
     }
-    match answered {
-        Ok(approval) => Ok(Json(Shown::from(&approval))),
-        Err(AnswerError::Unknown) => Err(unknown()),
-        Err(AnswerError::Closed) => {
+    answered.map(|approval| Json(Shown::from(&approval)))
+}
+
+fn unknown(id: &str) -> ApiError {
+    ApiError::not_found("approval_not_found", format!("there is no approval `{id}`"))
+}
+
+fn not_answered(fault: AnswerError, id: &str) -> ApiError {
+    match fault {
+        AnswerError::Unknown => unknown(id),
+        AnswerError::Closed => {
             let message = "this approval was answered already, or has expired; repeat the call for a new one";
-            Err(ApiError::new(StatusCode::CONFLICT, "approval_closed", message))
+            ApiError::new(StatusCode::CONFLICT, "approval_closed", message)
         }
-        Err(AnswerError::Invalid(fault)) => {
-            Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_arguments", fault))
+        AnswerError::Invalid(fault) => {
+            ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_arguments", fault)
         }
-        Err(AnswerError::Store(cause)) => Err(cause.into()),
+        AnswerError::Store(cause) => cause.into(),
     }
 }

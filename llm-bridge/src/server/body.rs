@@ -1,15 +1,19 @@
 //! The JSON body of a request, or the error to answer with.
 
+use std::sync::{Arc, LazyLock};
+
 use axum::{
     body::Bytes,
     extract::{FromRequest, Request, rejection::BytesRejection},
     http::{HeaderMap, StatusCode, header},
 };
+use registry_core::UserPlaces;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use toolrack_apis::json::values_in;
 
-use super::{MAX_BODY, api_error::ApiError};
+use super::{MAX_BODY, api_error::ApiError, handover::Requests, identity::Identity};
 
 const KIND: &str = "invalid_request_error";
 
@@ -35,54 +39,95 @@ impl<T: Body + Send + 'static, S: Send + Sync> FromRequest<S> for JsonBody<T> {
             let message = "send the request as `Content-Type: application/json`";
             return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, KIND, message));
         }
+        let identity = request.extensions().get::<Identity>().cloned();
+        let sender = Sender::of(&request);
         let bytes = Bytes::from_request(request, state)
             .await
             .map_err(|fault| ApiError::new(fault.status(), KIND, not_read(&fault)).param("body"))?;
-        decode(bytes.len(), move || object(&bytes)).await?.map(Self)
+        let size = bytes.len();
+        let read = move || object(&bytes).map(|body| (values_in(&bytes), body));
+        let (values, body) = decode(sender, size, read).await??;
+        // They are there until the request is answered, such as in the arguments of a call that waits.
+        identity.map_or(Ok(()), |identity| identity.hold(values * VALUE_BYTES))?;
+        Ok(Self(body))
     }
 }
 
 /// A larger body is decoded beside the runtime, in bytes.
 const SMALL_BODY: usize = 256 * 1024;
 /// How many of those are decoded at once; each takes a multiple of its size in memory.
-static LARGE_BODIES: Semaphore = Semaphore::const_new(2);
+const AT_ONCE: usize = 2;
+/// How many of these are of one user.
+const OF_ONE_USER: usize = 1;
+
+/// Who has sent what is decoded.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sender {
+    pub(super) tenant: String,
+    pub(super) user: String,
+    /// The requests of the connection, which have the user's share of what is under way.
+    pub(super) _requests: Option<Arc<Requests>>,
+}
+
+impl Sender {
+    /// Of a request that has come to a route; where anybody may send it, nobody's.
+    pub(super) fn of(request: &Request) -> Self {
+        request.extensions().get::<Identity>().map(Identity::sender).unwrap_or_default()
+    }
+}
+
+/// The places in which large requests are decoded.
+struct Decoding {
+    places: Arc<Semaphore>,
+    of_users: UserPlaces,
+}
+
+static DECODING: LazyLock<Decoding> = LazyLock::new(Decoding::new);
+
+impl Decoding {
+    fn new() -> Self {
+        Self { places: Arc::new(Semaphore::new(AT_ONCE)), of_users: UserPlaces::new(OF_ONE_USER) }
+    }
+
+    /// Decodes in a place of its own. The work cannot be stopped: it has its place, and its user's share, until it ends, also where its client
+    /// is gone and nobody waits for it.
+    async fn decode<T: Send + 'static>(
+        &self,
+        sender: Sender,
+        decode: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let own = self.of_users.enter(&sender.tenant, &sender.user).await;
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let work = move || {
+            // The last is what the user's next waits for.
+            let _held = (sender, place, own);
+            decode()
+        };
+        let failed = |_| ApiError::internal("the request could not be read; see the server's log");
+        tokio::task::spawn_blocking(work).await.map_err(failed)
+    }
+}
 
 /// Decodes a request of this many bytes, a large one on a thread of its own.
 pub(super) async fn decode<T: Send + 'static>(
+    sender: Sender,
     size: usize,
     decode: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    if size <= SMALL_BODY {
-        return Ok(decode());
-    }
-    let failed = |_| ApiError::internal("the request could not be read; see the server's log");
-    let _permit =
-        LARGE_BODIES.acquire().await.map_err(|_| ApiError::internal("the server is being stopped"))?;
-    tokio::task::spawn_blocking(decode).await.map_err(failed)
+    if size <= SMALL_BODY { Ok(decode()) } else { DECODING.decode(sender, decode).await }
 }
 
 /// How many values the JSON of a request may consist of: each takes up to a hundred times its two bytes in memory.
 const MAX_VALUES: usize = 500_000;
 
-/// The number of values in a JSON text, or of one that is not JSON some number.
-fn values_in(json: &[u8]) -> usize {
-    let (mut values, mut in_text, mut is_escaped) = (1_usize, false, false);
-    for byte in json {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = in_text,
-            b'"' => in_text = !in_text,
-            b',' | b'[' | b'{' if !in_text => values += 1,
-            _ => {}
-        }
-    }
-    values
-}
+/// What a value takes in memory, in bytes.
+pub(super) const VALUE_BYTES: usize = size_of::<Value>();
 
-/// Refuses a JSON text of very many values before they are made.
-pub(super) fn check_values(json: &[u8]) -> Result<(), ApiError> {
-    if json.len() <= MAX_VALUES || values_in(json) <= MAX_VALUES {
-        return Ok(());
+/// Refuses a JSON text of very many values before they are made; gives how many it has.
+pub(super) fn check_values(json: &[u8]) -> Result<usize, ApiError> {
+    let values = values_in(json);
+    if values <= MAX_VALUES {
+        return Ok(values);
     }
     let message = format!("the request has more than {MAX_VALUES} values; send less at once");
     Err(ApiError::invalid("body", message))
@@ -133,18 +178,76 @@ pub(super) fn not_read(fault: &BytesRejection) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        sync::{Mutex, mpsc},
+        time::Duration,
+    };
+
+    use tokio::time::timeout;
+
     use super::*;
+
+    fn of(user: &str) -> Sender {
+        Sender { tenant: "default".to_owned(), user: user.to_owned(), _requests: None }
+    }
+
+    #[tokio::test]
+    async fn a36_what_is_decoded_for_a_client_that_is_gone_keeps_its_place_and_its_share() {
+        let decoding = Arc::new(Decoding::new());
+        let (requests, (end, ended)) = (Arc::<Requests>::default(), mpsc::channel::<()>());
+        let (sender, shared) =
+            (Sender { _requests: Some(Arc::clone(&requests)), ..of("ada") }, Arc::clone(&decoding));
+        let (began, mut begins) = tokio::sync::oneshot::channel();
+        let gone = tokio::spawn(async move {
+            let work = move || {
+                let _ = began.send(());
+                ended.recv()
+            };
+            shared.decode(sender, work).await
+        });
+        (&mut begins).await.unwrap();
+        gone.abort();
+        assert!(gone.await.unwrap_err().is_cancelled());
+        assert_eq!((decoding.places.available_permits(), Arc::strong_count(&requests)), (AT_ONCE - 1, 2));
+        let next = decoding.decode(of("ada"), || ());
+        assert!(timeout(Duration::from_millis(200), next).await.is_err(), "it waits for the one before");
+        drop(end);
+        assert!(timeout(Duration::from_secs(60), decoding.decode(of("ada"), || ())).await.is_ok());
+        assert_eq!((decoding.places.available_permits(), Arc::strong_count(&requests)), (AT_ONCE, 1));
+    }
+
+    #[tokio::test]
+    async fn a37_one_user_does_not_have_all_places_for_large_requests() {
+        let decoding = Arc::new(Decoding::new());
+        let (end, ended) = mpsc::channel::<()>();
+        let ended = Arc::new(Mutex::new(ended));
+        let held: Vec<_> = (0..20)
+            .map(|_| {
+                let (decoding, ended) = (Arc::clone(&decoding), Arc::clone(&ended));
+                tokio::spawn(async move {
+                    decoding
+                        .decode(of("ada"), move || ended.lock().unwrap().recv())
+                        .await
+                        .unwrap()
+                        .unwrap_err();
+                })
+            })
+            .collect();
+        while decoding.places.available_permits() == AT_ONCE {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..20 {
+            let other = timeout(Duration::from_secs(60), decoding.decode(of("eve"), || 42)).await;
+            assert_eq!(other.unwrap().unwrap(), 42);
+        }
+        drop(end);
+        for one in held {
+            one.await.unwrap();
+        }
+    }
 
     #[test]
     fn a7_the_values_of_a_body_are_counted_before_they_are_made() {
-        for (json, values) in [
-            ("{}", 2),
-            (r#"{"a": [1, 2, {"b": ","}]}"#, 6),
-            (r#"{"a": "\"[{,\\", "b": 1}"#, 3),
-            (r#""[[[[""#, 1),
-        ] {
-            assert_eq!(values_in(json.as_bytes()), values, "{json}");
-        }
         let body = |item: &str| format!("{{\"a\":[{}]}}", [item].repeat(MAX_VALUES + 1).join(","));
         assert!(object::<Value>(body("{}").as_bytes()).is_err());
         // Texts may be as long as the body.

@@ -152,8 +152,8 @@ async fn answer(
         (PublicUrl::of(app.settings.public_url.as_ref(), &parts.headers), parts.headers.clone());
     let bad = |fault: BadRequest| reply(front.failure(&fault.into()));
     let (size, sent) = (body.len(), body.clone());
-    let read = move || check_values(&body).map(|()| front.decode(&parts, &body));
-    let mut decoded = match decode(size, read).await?? {
+    let read = move || check_values(&body).map(|_| front.decode(&parts, &body));
+    let mut decoded = match decode(identity.sender(), size, read).await?? {
         Ok(decoded) => decoded,
         Err(fault) => return Ok(bad(fault)),
     };

@@ -21,7 +21,7 @@ use toolrack_apis::{
 
 use super::{
     api_error::ApiError,
-    body::decode,
+    body::{Sender, decode},
     fronts::{StaticFront, reply},
     identity::Identity,
 };
@@ -88,7 +88,7 @@ pub(super) async fn begin(
         let size: usize = texts.iter().map(|text| text.len()).sum();
         identity.hold(2 * size)?;
         let read = move || texts.iter().map(|text| read_addition(text)).collect::<Result<Vec<_>, _>>();
-        let mut earlier = decode(size, read).await?.map_err(|error| not_read(&error))?;
+        let mut earlier = decode(identity.sender(), size, read).await?.map_err(|error| not_read(&error))?;
         let conversation = &mut request.conversation;
         // Each has what was found before, too.
         conversation.found =
@@ -140,13 +140,15 @@ pub(super) async fn with_items(
         identity.hold(stored.messages.len() + stored.given.len())?;
         let size = stored.messages.len() + stored.given.len();
         let find = move || items_of(&stored, |item| wanted.take(id_of(item)?)).map(|found| (found, wanted));
-        let (found, missing) = decode(size, find).await?.map_err(|error| not_read(&error))?;
+        let (found, missing) =
+            decode(identity.sender(), size, find).await?.map_err(|error| not_read(&error))?;
         if let Some(id) = missing.iter().next() {
             return Err(no_item(id, ConversationError::Unknown).into());
         }
         kept.extend(found);
     }
-    let decoded = decode(body.len(), move || ResponsesFront.decode_with(&body, &kept)).await?;
+    let decoded =
+        decode(identity.sender(), body.len(), move || ResponsesFront.decode_with(&body, &kept)).await?;
     Ok(decoded.map_err(Failure::from)?)
 }
 
@@ -212,7 +214,9 @@ impl Keeping {
             return;
         }
         let conversations = self.conversations.clone();
-        let kept = match decode(size + self.input.get().len(), move || self.stored(&given, &answer)).await {
+        let sender = Sender { tenant: self.tenant.clone(), user: self.user.clone(), _requests: None };
+        let size = size + self.input.get().len();
+        let kept = match decode(sender, size, move || self.stored(&given, &answer)).await {
             Ok(Ok(response)) => conversations.keep(response).await.map_err(|error| error.to_string()),
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err("the server is being stopped".to_owned()),

@@ -49,8 +49,8 @@ pub(super) async fn count(
     let (parts, body) = read(front, request).await?;
     let wants_tools = wants_tools(&parts.headers)?;
     let size = body.len();
-    let read = move || check_values(&body).map(|()| front.decode_count(&parts, &body));
-    let decoded = decode(size, read).await??;
+    let read = move || check_values(&body).map(|_| front.decode_count(&parts, &body));
+    let decoded = decode(identity.sender(), size, read).await??;
     let mut request = match decoded {
         Ok(request) => request,
         Err(fault) => return Ok(reply(front.failure(&fault.into()))),

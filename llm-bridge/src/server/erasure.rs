@@ -66,7 +66,7 @@ pub(super) fn operation() -> Operation {
     Operation::new(Method::POST, "Users", "erase_user", "Erase all that is kept of a person")
         .details(
             "It cannot be undone. The person need not be a stored user. Turns of theirs that run on this server are stopped. Of \
-             their records in the audit only that and how the calls were made is left.",
+             their records in the audit only that and how the calls were made is left, and of changes as an admin to whom. Nobody erases oneself.",
         )
         .path("id", "The user's id.")
         .answers::<Erased>(200, "What has been erased.")
@@ -82,6 +82,12 @@ pub(super) async fn erase(
     let eraser = app.settings.eraser.clone().ok_or_else(|| {
         ApiError::not_found("erasure_not_found", "this server cannot erase what is kept of a person")
     })?;
+    if id == identity.caller.user {
+        // Who erases oneself would take what one did as an admin with it, and be gone before anybody asks.
+        return Err(ApiError::denied(
+            "nobody erases oneself; have another admin do it, or use `toolrack user erase`",
+        ));
+    }
     let tenant = identity.registry.tenant().to_owned();
     // Both may be there: the user of the configuration needs no entry.
     let stored = identity.stored.store().user(&tenant, &id).await?.map(|user| user.level);

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use axum::{
-    Extension, Json,
+    Extension,
     extract::State,
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use jiff::Timestamp;
 use registry_core::{
-    ErrorKind, Origin, Registry, ToolCall, ToolContext, ToolError, ToolOutcome, ToolReply,
+    Content, ErrorKind, Origin, Registry, ToolCall, ToolContext, ToolError, ToolOutcome, ToolReply,
     flow::{HasRead, Reads, TurnFlow},
     guard::approval::APPROVAL_TIMEOUT,
 };
@@ -28,7 +28,7 @@ use super::{
     identity::Identity,
     openapi::Operation,
 };
-use crate::{identifier::check_identifier, traces};
+use crate::{beside::beside, identifier::check_identifier, traces};
 
 /// The request.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -160,7 +160,7 @@ pub(super) async fn make_call(
             let message =
                 format!("the call is not valid: {fault}; send `{{\"tool_name\": …, \"arguments\": {{…}}}}`");
             // A request that names a tool is audited as a refused call.
-            if let Some(call) = named(&body, &identity.registry, entry) {
+            if let Some(call) = named(body, &identity.registry, entry) {
                 refuse(&app, identity, call, ErrorKind::InvalidArguments, &message).await?;
             }
             return Err(ApiError::invalid("body", message));
@@ -176,7 +176,7 @@ pub(super) async fn make_call(
         let message =
             format!("the call passed more than {MAX_HOPS} servers; are two servers modules of each other?");
         let outcome = refuse(&app, identity, call, ErrorKind::Refused, &message).await?;
-        return Ok(reply(&outcome, alias));
+        return Ok(reply(outcome, alias).await);
     }
     // Without keys there is only one user, whatever id another server sends.
     let other = wanted.user_id.filter(|user| *user != identity.caller.user && !identity.keyless);
@@ -184,7 +184,7 @@ pub(super) async fn make_call(
         if !identity.delegate {
             let message = "this key may not call for another user; leave `user_id` out";
             let outcome = refuse(&app, identity, call, ErrorKind::PermissionDenied, message).await?;
-            return Ok(reply(&outcome, alias));
+            return Ok(reply(outcome, alias).await);
         }
         if let Err(rule) = check_identifier(&user) {
             let message = format!("`user_id` has to be {rule}");
@@ -211,13 +211,13 @@ pub(super) async fn make_call(
     // In a task, so that the call is audited also when its client disconnects.
     let registry = identity.registry;
     let running = app.backend.spawn(async move { registry.execute(&context, call).await });
-    Ok(reply(&running.await.map_err(unfinished)?, alias))
+    Ok(reply(running.await.map_err(unfinished)?, alias).await)
 }
 
 /// The call that an invalid body names.
-fn named(body: &Value, registry: &Registry, entry: &EntryPoint) -> Option<ToolCall> {
+fn named(mut body: Value, registry: &Registry, entry: &EntryPoint) -> Option<ToolCall> {
     let name = entry.own_name(registry, body.get("tool_name")?.as_str()?);
-    let arguments = body.get("arguments").cloned().unwrap_or_else(no_arguments);
+    let arguments = body.get_mut("arguments").map_or_else(no_arguments, Value::take);
     Some(ToolCall::new(name, arguments).with_origin(Origin::Http))
 }
 
@@ -242,7 +242,7 @@ fn unfinished(fault: JoinError) -> ApiError {
 }
 
 /// The reply that every entry point gives, with the status for its outcome. It names the tool as the client did.
-fn reply(outcome: &ToolOutcome, alias: Option<String>) -> Response {
+async fn reply(outcome: ToolOutcome, alias: Option<String>) -> Response {
     let failure = outcome.result.as_ref().err();
     let status = match failure.map(|error| error.kind()) {
         Some(ErrorKind::ToolNotFound) => StatusCode::NOT_FOUND,
@@ -254,18 +254,25 @@ fn reply(outcome: &ToolOutcome, alias: Option<String>) -> Response {
         // The tool ran, even if it failed.
         _ => StatusCode::OK,
     };
-    let mut body = outcome.to_reply();
-    body.tool_name = alias.unwrap_or(body.tool_name);
-    let mut response = (status, Json(body)).into_response();
     let busy = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
     let retry_after =
         failure.and_then(|error| error.retry_at()).map(|at| seconds_until(at, outcome.ts)).or(busy);
+    let reads = Some(outcome.reads).filter(|reads| !reads.is_nothing());
+    let size = outcome.result.as_ref().map_or(0, |result| result.content.iter().map(Content::size).sum());
+    let write = move || {
+        let mut body = outcome.to_reply();
+        body.tool_name = alias.unwrap_or(body.tool_name);
+        serde_json::to_vec(&body).map_err(|fault| fault.to_string())
+    };
+    let written = beside(size, write).await.unwrap_or_else(|| Err("the server is being stopped".to_owned()));
+    let mut response = match written {
+        Ok(body) => (status, [(header::CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(fault) => return ApiError::internal(fault).into_response(),
+    };
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-    if !outcome.reads.is_nothing()
-        && let Ok(reads) = HeaderValue::from_str(&outcome.reads.to_string())
-    {
+    if let Some(Ok(reads)) = reads.map(|reads| HeaderValue::from_str(&reads.to_string())) {
         response.headers_mut().insert(READS_HEADER, reads);
     }
     response

@@ -124,9 +124,11 @@ impl Requests {
         self.since.store(ORDER.fetch_add(1, Relaxed), Relaxed);
     }
 
-    /// The less, the sooner the connection gives way.
-    pub(super) fn priority(&self) -> (bool, usize) {
-        (self.known.load(Relaxed), self.since.load(Relaxed))
+    /// The less, the sooner the connection gives way: who waits for a request, then who has sent one without a key; `None` if it does not.
+    pub(super) fn priority(&self) -> Option<(bool, bool, usize)> {
+        let is_idle = self.are_idle();
+        let gives_way = is_idle || !self.is_known.load(Relaxed);
+        gives_way.then(|| (!is_idle, self.known.load(Relaxed), self.since.load(Relaxed)))
     }
 
     /// Notes that the connection came when all others had requests under way.

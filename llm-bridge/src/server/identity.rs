@@ -17,7 +17,7 @@ use lookup::{Credential, Opener, Used};
 
 use toolrack_remote::mcp::oauth::Connections;
 
-use super::{api_error::ApiError, handover::Requests};
+use super::{api_error::ApiError, body::Sender, handover::Requests};
 use crate::{personas::PersonaError, sign_in::TokenError};
 
 /// The header that names the persona of a request.
@@ -50,6 +50,17 @@ impl Identity {
         Self { requests: Some(Arc::clone(requests)), ..self }
     }
 
+    /// Whether a request to this host can only have been meant for this server.
+    pub(super) fn is_own_host(&self, host: &str) -> bool {
+        self.identities.access().is_own_host(host)
+    }
+
+    /// Whose request it is, for what is decoded of it.
+    pub(super) fn sender(&self) -> Sender {
+        let (tenant, user) = (self.registry.tenant().to_owned(), self.caller.user.to_string());
+        Sender { tenant, user, _requests: self.requests.clone() }
+    }
+
     /// Counts what is read from the store for a request like its body: it is in memory until the request is answered.
     ///
     /// # Errors
@@ -58,7 +69,8 @@ impl Identity {
         if bytes <= SMALL || self.requests.as_ref().is_none_or(|requests| requests.may_receive(bytes)) {
             return Ok(());
         }
-        let message = "as much as may be is being read of your conversations, or of everybody's; try again";
+        let message =
+            "as much as may be of your requests and conversations is under way, or of everybody's; try again";
         let busy = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "server_busy", message);
         Err(busy.retry_after(1))
     }

@@ -3,15 +3,17 @@
 mod open;
 
 use std::{
+    pin::Pin,
     sync::{Arc, Once, Weak},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use axum::{
     Extension,
-    body::{Body, to_bytes},
+    body::{Body, Bytes},
     extract::{Request, State},
-    http::{Method, StatusCode, request::Parts},
+    http::{HeaderMap, Method, StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
@@ -26,8 +28,10 @@ use toolrack_remote::mcp::McpServers;
 
 use self::open::{MAX_SESSIONS, OpenSessions};
 use super::{
-    MAX_BODY, ServerSettings,
+    ServerSettings,
     api_error::ApiError,
+    body::{VALUE_BYTES, check_values, decode},
+    fronts::read_bytes,
     identity::Identity,
     lifecycle::LAST_BYTES,
     mcp_sessions::Sessions,
@@ -48,6 +52,8 @@ const LAST_EVENT: &str = "last-event-id";
 const REVISION: &str = "mcp-protocol-version";
 /// The first revision without sessions.
 const WITHOUT_SESSIONS: &str = "2026-07-28";
+/// The largest message, in bytes; as the library has it.
+const MAX_MESSAGE: usize = 4 << 20;
 /// The longest message that goes back to the programs before, in bytes.
 const MAX_PASSED_BACK: usize = 1 << 20;
 
@@ -142,23 +148,16 @@ impl Mcp {
     }
 
     /// Gives a message to the programs before too, where it may be for a call that runs there.
-    async fn pass_back(&self, request: Request) -> Result<Request, ApiError> {
-        let id = request.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
-        let Some((takeover, id)) = self.takeover.as_ref().zip(id) else { return Ok(request) };
-        if request.method() != Method::POST || !takeover.is_older(&id) {
-            return Ok(request);
-        }
-        let (parts, body) = request.into_parts();
-        let body = to_bytes(body, MAX_BODY).await.map_err(|cause| {
-            ApiError::new(StatusCode::BAD_REQUEST, "body_not_read", format!("the body was not read: {cause}"))
-        })?;
-        if let Ok(text) = str::from_utf8(&body)
+    async fn pass_back(&self, headers: &HeaderMap, message: &[u8]) {
+        let id = headers.get(SESSION).and_then(|id| id.to_str().ok());
+        let Some((takeover, id)) = self.takeover.as_ref().zip(id) else { return };
+        if let Ok(text) = str::from_utf8(message)
             && text.len() <= MAX_PASSED_BACK
+            && takeover.is_older(id)
             && is_no_request(text)
         {
-            takeover.pass_back(&id, text).await;
+            takeover.pass_back(id, text).await;
         }
-        Ok(Request::from_parts(parts, Body::from(body)))
     }
 
     /// Ends the streams after the calls and subscriptions had time to finish.
@@ -238,7 +237,7 @@ pub(super) fn routes(mcp: Arc<Mcp>) -> Routes {
             406,
             "`Accept` has to name `application/json` and `text/event-stream`; in plain words.",
         )
-        .answers_nothing(413, "The message is too large; in plain words.")
+        .refuses(413, "The message is larger than 4 MiB.")
         .answers_nothing(
             415,
             "The body is no message, or was not sent as `application/json`; in plain words.",
@@ -277,12 +276,19 @@ async fn serve(
     // The stream of notifications in earlier revisions has no end, and would delay the server's stop.
     let listens = request.method() == Method::GET;
     let ends = request.method() == Method::DELETE;
-    let mut request = match mcp.pass_back(request).await {
-        Ok(request) => request,
+    let (mut request, message) = match received(request).await {
+        Ok(received) => received,
         Err(error) => return error.into_response(),
     };
+    mcp.pass_back(request.headers(), &message).await;
     let (_coming_over, session) = mcp.coming_over(&mut request, &visitor).await;
-    let mut answer = service.handle(request).await.map(Body::new);
+    let handling = Box::pin(async move { service.handle(request).await });
+    let answer = match begun(&identity, message, handling).await {
+        Ok((Poll::Ready(answer), _)) => answer,
+        Ok((Poll::Pending, handling)) => handling.await,
+        Err(error) => return error.into_response(),
+    };
+    let mut answer = answer.map(Body::new);
     if let Some((takeover, id)) = mcp.takeover.as_ref().zip(session) {
         takeover.came_over(&id, if listens { Elsewhere::Nothing } else { Elsewhere::Stream });
     }
@@ -295,6 +301,41 @@ async fn serve(
     }
     let stopping = mcp.stopping.clone();
     answer.map(|body| Body::from_stream(body.into_data_stream().take_until(stopping.cancelled_owned())))
+}
+
+/// A request with its whole body, and that body once more; empty where it is no message.
+async fn received(request: Request) -> Result<(Request, Bytes), ApiError> {
+    if request.method() != Method::POST {
+        return Ok((request, Bytes::new()));
+    }
+    let (parts, body) = request.into_parts();
+    let body = read_bytes(Request::from_parts(parts.clone(), body)).await?;
+    if body.len() > MAX_MESSAGE {
+        let message = format!("the message is larger than the limit of {} MiB", MAX_MESSAGE >> 20);
+        let too_large = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message);
+        return Err(too_large.param("body"));
+    }
+    Ok((Request::from_parts(parts, Body::from(body.clone())), body))
+}
+
+/// Begins to handle a message: the library decodes it when it is first polled, which is done beside the runtime.
+async fn begun<H: Future + Send + Unpin + 'static>(
+    identity: &Identity,
+    message: Bytes,
+    mut handling: H,
+) -> Result<(Poll<H::Output>, H), ApiError>
+where
+    H::Output: Send + 'static,
+{
+    let size = message.len();
+    let begin = move || {
+        let values = check_values(&message)?;
+        let polled = Pin::new(&mut handling).poll(&mut Context::from_waker(Waker::noop()));
+        Ok::<_, ApiError>((values, polled, handling))
+    };
+    let (values, polled, handling) = decode(identity.sender(), size, begin).await??;
+    identity.hold(values * VALUE_BYTES)?;
+    Ok((polled, handling))
 }
 
 /// Whether this can be the `initialize` of a session.

@@ -8,6 +8,7 @@ use axum::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use toolrack_remote::{
     AcceptError, BreakerState,
     mcp::{McpServerReport, McpServers, McpState},
@@ -15,7 +16,7 @@ use toolrack_remote::{
 
 use super::{
     App,
-    admin::Operator,
+    admin::{self, Operator},
     api_error::ApiError,
     body::JsonBody,
     identity::Identity,
@@ -78,12 +79,17 @@ pub(super) fn accept_operation() -> Operation {
 pub(super) async fn accept(
     State(app): State<App>,
     _: Operator,
+    Extension(identity): Extension<Identity>,
     Name(server): Name,
     JsonBody(Accepting { digest }): JsonBody<Accepting>,
 ) -> Result<Json<McpServerReport>, ApiError> {
-    let accepted = match &app.settings.mcp_servers {
-        Some(servers) => servers.accept(&server, &digest).await,
-        None => Err(AcceptError::Unknown { kind: "MCP server", name: server }),
+    let arguments = json!({"server": server, "digest": digest});
+    let accept = async move {
+        let accepted = match &app.settings.mcp_servers {
+            Some(servers) => servers.accept(&server, &digest).await,
+            None => Err(AcceptError::Unknown { kind: "MCP server", name: server }),
+        };
+        accepted.map_err(|fault| not_accepted(&fault, "mcp_server_not_found"))
     };
-    accepted.map(Json).map_err(|fault| not_accepted(&fault, "mcp_server_not_found"))
+    admin::change(&identity, "toolrack mcp-servers accept", arguments, accept).await.map(Json)
 }

@@ -13,7 +13,7 @@ use axum::{
 use registry_core::{Registry, store::MemoryManifests};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolrack_remote::{
     AcceptError, BreakerState,
     module::{ModuleReport, Modules, ModulesSettings, ServedManifest},
@@ -21,7 +21,7 @@ use toolrack_remote::{
 
 use super::{
     App,
-    admin::Operator,
+    admin::{self, Operator},
     api_error::ApiError,
     body::{Body, JsonBody},
     execute::{EntryPoint, call_operation, make_call},
@@ -147,11 +147,16 @@ pub(super) fn accept_operation() -> Operation {
 pub(super) async fn accept(
     State(app): State<App>,
     _: Operator,
+    Extension(identity): Extension<Identity>,
     Name(module): Name,
     JsonBody(Accepting { digest }): JsonBody<Accepting>,
 ) -> Result<Json<ModuleReport>, ApiError> {
-    let accepted = app.modules.accept(&module, &digest).await;
-    accepted.map(Json).map_err(|fault| not_accepted(&fault, "module_not_found"))
+    let arguments = json!({"module": module, "digest": digest});
+    let accept = async move {
+        let accepted = app.modules.accept(&module, &digest).await;
+        accepted.map_err(|fault| not_accepted(&fault, "module_not_found"))
+    };
+    admin::change(&identity, "toolrack modules accept", arguments, accept).await.map(Json)
 }
 
 /// Which tools are accepted.

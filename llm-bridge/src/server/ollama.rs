@@ -20,7 +20,7 @@ use toolrack_apis::{
 use super::{
     App, MAX_BODY,
     api_error::ApiError,
-    body::{Body, object},
+    body::{Body, Sender, decode, object},
     fronts::{read, reply},
     models,
     openapi::{JsonObject, Operation},
@@ -28,8 +28,9 @@ use super::{
     routes::Routes,
 };
 use crate::{
+    beside::beside,
     turn::PLAIN,
-    upstream::{UpstreamError, read_vectors},
+    upstream::{UpstreamError, json_of, read_vectors, vector_tokens},
 };
 
 const FRONT: OllamaFront = OllamaFront::Chat;
@@ -96,9 +97,16 @@ async fn tags(State(app): State<App>) -> Response {
         Ok(response) => return response,
         Err(error) => return failed(error),
     };
-    let list = to_bytes(response.into_body(), MAX_BODY).await.ok();
-    let Some(mut list) = list.and_then(|list| serde_json::from_slice::<Value>(&list).ok()) else {
-        return failed(UpstreamError::failed("its list of models is not JSON"));
+    let list = to_bytes(response.into_body(), MAX_BODY).await.map_err(|error| error.to_string());
+    let list = match list {
+        Ok(list) => json_of(list).await,
+        Err(cause) => Err(cause),
+    };
+    let mut list = match list {
+        Ok(list) => list,
+        Err(fault) => {
+            return failed(UpstreamError::failed(format!("its list of models is not JSON: {fault}")));
+        }
     };
     if let Some(models) = list.get_mut("models").and_then(Value::as_array_mut) {
         let plain: Vec<Value> = models.iter().filter_map(plain).collect();
@@ -140,13 +148,19 @@ async fn version(State(app): State<App>) -> Response {
     Json(Version { version: VERSION.to_owned() }).into_response()
 }
 
+async fn decoded<T: Body + Send + 'static>(sender: Sender, body: &Bytes) -> Result<T, ApiError> {
+    let body = body.clone();
+    decode(sender, body.len(), move || object(&body)).await?
+}
+
 impl Body for ShowRequest {
     const EXAMPLE: &str = "`{\"model\": \"NAME\"}`";
 }
 
 async fn show(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let sender = Sender::of(&request);
     let (_, body) = read(&FRONT, request).await?;
-    let request: ShowRequest = object(&body)?;
+    let request: ShowRequest = decoded(sender, &body).await?;
     if request.model.is_empty() {
         return Err(ApiError::invalid("model", "`model` is missing; send the name of a model"));
     }
@@ -173,8 +187,9 @@ impl Body for EmbedRequest {
 }
 
 async fn embed(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let sender = Sender::of(&request);
     let (_, body) = read(&FRONT, request).await?;
-    let EmbedRequest { model, input, dimensions, .. } = object(&body)?;
+    let EmbedRequest { model, input, dimensions, .. } = decoded(sender, &body).await?;
     require_server(app.backend.upstream())?;
     if is_ollama(&app).await {
         return Ok(pass(&app, Method::POST, "/api/embed", body).await.unwrap_or_else(failed));
@@ -201,8 +216,9 @@ impl Body for EmbedOne {
 }
 
 async fn embed_one(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let sender = Sender::of(&request);
     let (_, body) = read(&FRONT, request).await?;
-    let EmbedOne { model, prompt } = object(&body)?;
+    let EmbedOne { model, prompt } = decoded(sender, &body).await?;
     require_server(app.backend.upstream())?;
     if is_ollama(&app).await {
         return Ok(pass(&app, Method::POST, "/api/embeddings", body).await.unwrap_or_else(failed));
@@ -232,12 +248,12 @@ async fn vectors(
         fields.insert("dimensions".to_owned(), dimensions.into());
     }
     let reply = app.backend.upstream().embeddings(&request).await?;
-    answered.embeddings = read_vectors(&reply, texts.len())
+    let (size, count) = (reply.len(), texts.len());
+    let read = beside(size, move || (read_vectors(&reply, count), vector_tokens(&reply))).await;
+    let (embeddings, tokens) = read.unwrap_or_else(|| (Err("this server is being stopped".to_owned()), 0));
+    answered.embeddings = embeddings
         .map_err(|fault| UpstreamError::failed(format!("the vectors of the model server: {fault}")))?;
-    answered.prompt_eval_count = serde_json::from_slice::<Value>(&reply)
-        .ok()
-        .and_then(|reply| reply.pointer("/usage/prompt_tokens")?.as_u64())
-        .unwrap_or_default();
+    answered.prompt_eval_count = tokens;
     answered.total_duration = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     Ok(answered)
 }

@@ -10,7 +10,7 @@ use toolrack_apis::{Front, json::Object, openai::OpenAiFront};
 use super::{
     App,
     api_error::ApiError,
-    body::{decode, is_sent_as},
+    body::{Sender, decode, is_sent_as},
     fronts::{read_bytes, reply},
     openapi::{FORM, JsonObject, Operation},
     routes::Routes,
@@ -121,10 +121,11 @@ async fn pass(passed: Passed, app: App, request: Request) -> Result<Response, Ap
         let message = format!("send the request as `Content-Type: {takes}`");
         return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message));
     }
+    let sender = Sender::of(&request);
     let body = read_bytes(request).await?;
     if takes == JSON {
         let sent = body.clone();
-        let read = decode(body.len(), move || Object::from_body(&sent).map(drop)).await?;
+        let read = decode(sender, body.len(), move || Object::from_body(&sent).map(drop)).await?;
         read.map_err(|fault| ApiError::invalid("body", fault.message))?;
     }
     let upstream = app.backend.upstream();

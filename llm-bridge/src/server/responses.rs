@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{
     App,
     api_error::ApiError,
-    body::decode,
+    body::{Sender, decode},
     conversations::{id_of, kept, not_read},
     identity::Identity,
     name::Name,
@@ -207,7 +207,7 @@ async fn input_items(
         kept.conversations.check_read(responses, bytes).map_err(|error| failure(&id, error))?;
         next = stored.previous.clone();
         match order {
-            Order::Desc => page = page.extended(stored, responses == 1, true).await?,
+            Order::Desc => page = page.extended(identity.sender(), stored, responses == 1, true).await?,
             Order::Asc => chain.push(at),
         }
     }
@@ -217,7 +217,7 @@ async fn input_items(
             break;
         }
         let stored = kept.response(response).await.map_err(|error| failure(&id, error))?;
-        page = page.extended(stored, at == first, false).await?;
+        page = page.extended(identity.sender(), stored, at == first, false).await?;
     }
     page.into_json()
 }
@@ -235,6 +235,7 @@ impl Page {
     /// The same with the items of a response; without its output for the one whose input is listed.
     async fn extended(
         mut self,
+        sender: Sender,
         stored: StoredResponse,
         is_listed: bool,
         is_reversed: bool,
@@ -250,7 +251,7 @@ impl Page {
             self.extend(items);
             Ok(self)
         };
-        let read: Result<Self, serde_json::Error> = decode(size, read).await?;
+        let read: Result<Self, serde_json::Error> = decode(sender, size, read).await?;
         read.map_err(|error| ApiError::internal(not_read(&error).message))
     }
 

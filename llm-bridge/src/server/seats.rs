@@ -1,8 +1,9 @@
 //! How many connections there are, and whose: who sends nothing, or never the end of a request, gives way to who does.
 //!
 //! A connection that waits for a request costs little, and everybody may have one, also without a key; where there are as many as may be,
-//! the one gives way that has waited longest, those first on which no valid key has come. What has a request under way stays. A user
-//! has a share of these, and some more connections are there for health and for admins, which nobody else can take.
+//! the one gives way that has waited longest, those first on which no valid key has come; where none waits, the oldest whose request under
+//! way has no key. Whose request has one stays. A user has a share of these, and some more connections are there for health and for
+//! admins, which nobody else can take.
 
 use std::{
     collections::HashMap,
@@ -46,13 +47,13 @@ impl Seats {
         Arc::new(Self { most: most.max(1), next: AtomicUsize::new(0), taken: Mutex::default() })
     }
 
-    /// A place for a connection with these requests; `None` where all have requests under way, those that are kept for admins too.
+    /// A place for a connection with these requests; `None` where all have requests with a key under way, those that are kept for admins too.
     pub(super) fn take(self: &Arc<Self>, requests: Arc<Requests>) -> Option<Seat> {
         let mut taken = self.taken.lock();
         if taken.len() >= self.most {
-            let idle = taken.iter().filter(|(_, (requests, _))| requests.are_idle());
-            match idle.min_by_key(|(_, (requests, _))| requests.priority()).map(|(id, _)| *id) {
-                Some(id) => {
+            let priorities = taken.iter().filter_map(|(id, (requests, _))| Some((requests.priority()?, *id)));
+            match priorities.min() {
+                Some((_, id)) => {
                     if let Some((_, given_up)) = taken.remove(&id) {
                         given_up.cancel();
                     }
@@ -201,6 +202,7 @@ mod tests {
         assert_eq!([&first, &second, &third].map(|seat| seat.given_up.is_cancelled()), [false, true, false]);
         for busy in [0, 2, 3] {
             requests[busy].begin();
+            requests[busy].hold(None);
         }
         let reserved = take(4).unwrap();
         assert!(requests[4].are_reserved() && !requests[3].are_reserved());
@@ -208,6 +210,32 @@ mod tests {
         assert!(take(5).is_some() && reserved.given_up.is_cancelled());
         drop((first, second, third, fourth));
         assert!(seats.taken.lock().is_empty());
+    }
+
+    #[test]
+    fn a33_a_request_without_a_key_gives_way_after_all_that_wait_for_one() {
+        let seats = Seats::new(3);
+        let requests: Vec<Arc<Requests>> = (0..6).map(|_| Arc::default()).collect();
+        let take = |at: usize| seats.take(Arc::clone(&requests[at])).unwrap();
+        let held = [take(0), take(1), take(2)];
+        for busy in [0, 1] {
+            requests[busy].begin();
+        }
+        requests[1].hold(None);
+        let given_up = || held.each_ref().map(|seat| seat.given_up.is_cancelled());
+        let fourth = take(3);
+        assert_eq!(given_up(), [false, false, true], "that one had none under way");
+        requests[3].begin();
+        requests[3].hold(None);
+        let fifth = take(4);
+        assert_eq!(given_up(), [true, false, true]);
+        requests[4].begin();
+        requests[4].hold(None);
+        let reserved = take(5);
+        assert!(
+            requests[5].are_reserved() && !fourth.given_up.is_cancelled() && !fifth.given_up.is_cancelled()
+        );
+        drop(reserved);
     }
 
     #[test]

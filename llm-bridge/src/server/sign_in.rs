@@ -82,7 +82,7 @@ pub(super) fn routes(identities: &Arc<Identities>) -> Routes {
         Operation::new(Method::GET, "Sign-in", id, summary)
             .answers_nothing(303, "The browser goes on.")
             .refuses(400, "The query cannot be read (`invalid_request_error`).")
-            .answers_with(503, page, "The provider does not answer.")
+            .answers_with(503, page, "The provider does not answer, or too many people are signing in.")
     };
     let begin_operation = operation("sign_in", "Sends a browser to the provider")
         .query("to", "The path of this server to come back to; `/` by default.");
@@ -283,6 +283,10 @@ fn refused(sign_in: &SignIn, error: &SignInError) -> Response {
         }
         SignInError::NotAllowed(message) => {
             (StatusCode::FORBIDDEN, format!("You may not come in: {message}."))
+        }
+        SignInError::Busy => {
+            let message = "Too many people are signing in just now; try again in a moment.";
+            (StatusCode::SERVICE_UNAVAILABLE, message.to_owned())
         }
         SignInError::Provider(cause) | SignInError::Random(cause) => {
             tracing::error!(issuer = sign_in.issuer(), cause, "sign_in_failed");

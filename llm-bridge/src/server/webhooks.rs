@@ -8,8 +8,16 @@ use axum::{
 use registry_core::{Permission, store::DeadLetter};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
-use super::{App, admin::NOT_ADMIN, api_error::ApiError, identity::Identity, name::Name, openapi::Operation};
+use super::{
+    App,
+    admin::{self, NOT_ADMIN},
+    api_error::ApiError,
+    identity::Identity,
+    name::Name,
+    openapi::Operation,
+};
 
 /// Messages that could not be delivered.
 #[derive(Serialize, JsonSchema)]
@@ -53,16 +61,19 @@ pub(super) async fn redeliver(
     Extension(identity): Extension<Identity>,
     Name(id): Name,
 ) -> Result<StatusCode, ApiError> {
-    identity.require(Permission::Admin, "sending dead letters")?;
-    let is_queued = match &app.settings.webhooks {
-        Some(webhooks) => webhooks.redeliver(identity.registry.tenant(), &id).await?,
-        None => false,
+    let (tenant, arguments) = (identity.registry.tenant().to_owned(), json!({"dead_letter": id}));
+    let redeliver = async move {
+        let is_queued = match &app.settings.webhooks {
+            Some(webhooks) => webhooks.redeliver(&tenant, &id).await?,
+            None => false,
+        };
+        let message = || {
+            format!(
+                "there is no dead letter `{id}`, its endpoint is no longer configured, or the queue is full"
+            )
+        };
+        is_queued.then_some(()).ok_or_else(|| ApiError::not_found("dead_letter_not_found", message()))
     };
-    if is_queued {
-        return Ok(StatusCode::ACCEPTED);
-    }
-    Err(ApiError::not_found(
-        "dead_letter_not_found",
-        format!("there is no dead letter `{id}`, its endpoint is no longer configured, or the queue is full"),
-    ))
+    admin::change(&identity, "dead letter redeliver", arguments, redeliver).await?;
+    Ok(StatusCode::ACCEPTED)
 }

@@ -2,6 +2,8 @@
 //!
 //! What has to come back is kept in a cookie of the browser that began, so that nobody else can end it, and nothing waits here.
 
+use std::time::Duration;
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use form_urlencoded::Serializer;
 use jiff::SignedDuration;
@@ -11,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use toolrack_remote::mcp::oauth::SignedIn;
 
 use super::{Person, SignIn, TokenError, provider::Metadata, settings::endpoint, token};
@@ -20,7 +22,10 @@ use super::{Person, SignIn, TokenError, provider::Metadata, settings::endpoint, 
 pub(crate) const MAX_SESSIONS: usize = 20;
 /// How many sign-ins end at once: each has the provider asked, and anybody may send what looks like one.
 const AT_ONCE: usize = 16;
-static ENDING: Semaphore = Semaphore::const_new(AT_ONCE);
+/// How many more wait for that.
+const MAX_WAITING: usize = 64;
+/// How long they do.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest path to come back to, in bytes.
 const MAX_PATH: usize = 2000;
 /// Where the provider sends people back to.
@@ -69,6 +74,28 @@ pub(crate) struct Callback {
     error: Option<String>,
 }
 
+/// The places for sign-ins that end. Nothing keeps out who has no key, so that nobody waits without end.
+#[derive(Debug)]
+pub(super) struct Ending {
+    places: Semaphore,
+    coming: Semaphore,
+}
+
+impl Ending {
+    pub(super) fn new() -> Self {
+        Self { places: Semaphore::new(AT_ONCE), coming: Semaphore::new(AT_ONCE + MAX_WAITING) }
+    }
+
+    /// A place, as long as it is held; at once, or after a while.
+    async fn place(&self) -> Result<[SemaphorePermit<'_>; 2], SignInError> {
+        let coming = self.coming.try_acquire().map_err(|_| SignInError::Busy)?;
+        match tokio::time::timeout(PATIENCE, self.places.acquire()).await {
+            Ok(Ok(place)) => Ok([coming, place]),
+            _ => Err(SignInError::Busy),
+        }
+    }
+}
+
 /// Why somebody was not signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SignInError {
@@ -80,6 +107,8 @@ pub(crate) enum SignInError {
     Provider(String),
     /// The person may not come in.
     NotAllowed(String),
+    /// Too many sign-ins end just now.
+    Busy,
     /// No random numbers.
     Random(String),
 }
@@ -168,8 +197,7 @@ impl SignIn {
             return Err(SignInError::Refused(cut(error, 100)));
         }
         let code = callback.code.ok_or(SignInError::Foreign)?;
-        let stopped = |_| SignInError::Provider("the server is being stopped".to_owned());
-        let _place = ENDING.acquire().await.map_err(stopped)?;
+        let _place = self.ending.place().await?;
         let known = self.provider.known().await.map_err(SignInError::Provider)?;
         let metadata = &known.metadata;
         let tokens = self.tokens(&code, begun, metadata).await.map_err(SignInError::Provider)?;
@@ -261,6 +289,10 @@ impl SignIn {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tokio::time::Instant;
+
     use super::*;
 
     #[test]
@@ -289,5 +321,31 @@ mod tests {
         assert!(
             Begun::decode("").is_none() && Begun::decode("e30").is_none() && Begun::decode("%").is_none()
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a33_so_many_sign_ins_wait_for_a_place_and_none_for_ever() {
+        let ending = Arc::new(Ending::new());
+        let mut held = Vec::new();
+        for _ in 0..AT_ONCE {
+            held.push(ending.place().await.unwrap());
+        }
+        let waits = || {
+            let ending = Arc::clone(&ending);
+            tokio::spawn(async move { ending.place().await.map(drop) })
+        };
+        let waiting: Vec<_> = (0..MAX_WAITING).map(|_| waits()).collect();
+        while ending.coming.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let began = Instant::now();
+        assert_eq!(ending.place().await.map(drop), Err(SignInError::Busy));
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        for one in waiting {
+            assert_eq!(one.await.unwrap(), Err(SignInError::Busy));
+        }
+        assert_eq!(began.elapsed(), PATIENCE);
+        held.pop();
+        assert!(ending.place().await.is_ok());
     }
 }

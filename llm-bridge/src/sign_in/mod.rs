@@ -12,6 +12,7 @@ mod settings;
 mod signature;
 mod token;
 
+use browser::Ending;
 pub(crate) use browser::{Begun, Callback, MAX_SESSIONS, SignInError};
 pub(crate) use person::Person;
 use provider::Provider;
@@ -30,6 +31,7 @@ pub struct SignIn {
     /// The secret of `client_id`.
     #[debug(skip)]
     secret: Option<String>,
+    ending: Ending,
 }
 
 impl SignIn {
@@ -46,7 +48,8 @@ impl SignIn {
             false => settings.audience.clone(),
         };
         let secret = settings.secret()?;
-        Ok(Self { provider: Provider::new(&settings.issuer)?, settings, public_url, audience, secret })
+        let (provider, ending) = (Provider::new(&settings.issuer)?, Ending::new());
+        Ok(Self { settings, provider, public_url, audience, secret, ending })
     }
 
     /// The provider, as it calls itself.

@@ -32,7 +32,7 @@ pub(super) fn turn_ended(span: &mut Span, end: &End, usage: &Usage) {
     match end {
         End::Answered { reason } => set_reason(span, reason),
         End::Limit(reached) => span.fail("limit", reached.message()),
-        End::Upstream(error) => span.fail(kind_of(error), error.to_string()),
+        End::Upstream(error) => fail(span, error),
         End::Stopped | End::Gone => span.fail("cancelled", ""),
     }
 }
@@ -56,7 +56,7 @@ pub(super) fn chat_ended(span: &mut Span, reader: &Reader, error: Option<&Upstre
         set_reason(span, reason);
     }
     if let Some(error) = error {
-        span.fail(kind_of(error), error.to_string());
+        fail(span, error);
     }
     set_text(span, &reader.text);
 }
@@ -72,13 +72,30 @@ pub(crate) fn question_ended(span: &mut Span, answer: &Result<ModelAnswer, Upstr
             set_reason(span, if answer.truncated { &FinishReason::Length } else { &FinishReason::Stop });
             set_text(span, &answer.text);
         }
-        Err(error) => span.fail(kind_of(error), error.to_string()),
+        Err(error) => fail(span, error),
     }
+}
+
+/// Says what has gone wrong. The words of the model server quote what it was sent, or what the model has said.
+fn fail(span: &mut Span, error: &UpstreamError) {
+    let message = match error {
+        UpstreamError::Refused { status, .. } if !has_content(span) => {
+            format!("the model server answered {status}")
+        }
+        UpstreamError::Failed(_) if !has_content(span) => String::new(),
+        error => error.to_string(),
+    };
+    span.fail(kind_of(error), message);
+}
+
+/// Whether what was said is to be in spans.
+fn has_content(span: &Span) -> bool {
+    span.within().is_some_and(|trace| trace.has_content())
 }
 
 /// What the model has said, where that is to be in spans.
 fn set_text(span: &mut Span, text: &str) {
-    if span.within().is_some_and(|trace| trace.has_content()) && !text.is_empty() {
+    if has_content(span) && !text.is_empty() {
         let part = json!({"type": "text", "content": text});
         span.set("gen_ai.output.messages", json!([{"role": "assistant", "parts": [part]}]).to_string());
     }

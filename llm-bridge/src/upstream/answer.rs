@@ -4,7 +4,7 @@ use std::{collections::VecDeque, pin::Pin, time::Duration};
 
 use axum::body::Bytes;
 use tokio::time::{Instant, Sleep, sleep};
-use toolrack_apis::{Decode, FinishReason, Piece, Progress, Request, Usage};
+use toolrack_apis::{Decode, Failure, FinishReason, Piece, Progress, Request, Usage};
 
 use super::{
     context::{Cut, SentSize},
@@ -12,6 +12,7 @@ use super::{
     error::UpstreamError,
     http::cause_of,
 };
+use crate::beside::beside;
 
 /// How long the end of a stream is waited for once the model has finished.
 const AFTERWARDS: Duration = Duration::from_secs(5);
@@ -44,7 +45,8 @@ enum Source {
 #[derive(Debug)]
 struct HttpAnswer {
     response: reqwest::Response,
-    decoder: Box<dyn Decode>,
+    /// `None` at the end.
+    decoder: Option<Box<dyn Decode>>,
     idle_timeout: Duration,
     /// Kept for all that is waited for: one for each token would take longer than to read it.
     timeout: Pin<Box<Sleep>>,
@@ -63,6 +65,7 @@ impl Answer {
     ) -> Self {
         let idle_timeout = idle_timeout.min(LONGEST_SILENCE);
         let (timeout, undecoded) = (Box::pin(sleep(idle_timeout)), Bytes::new());
+        let decoder = Some(decoder);
         let http = HttpAnswer { response, decoder, idle_timeout, timeout, undecoded, size: 0 };
         Self { sent: Some(sent), ..Self::new(Source::Http(Box::new(http))) }
     }
@@ -129,8 +132,8 @@ impl HttpAnswer {
     async fn next(&mut self, pieces: &mut Vec<Piece>) -> Result<bool, UpstreamError> {
         let failed = |failure| UpstreamError::Failed(Box::new(failure));
         if self.undecoded.is_empty() && !self.receive().await? {
-            let is_whole = self.decoder.progress() != Progress::Answering;
-            return match self.decoder.finish(pieces) {
+            let is_whole = self.progress() != Progress::Answering;
+            return match self.finish(pieces).await {
                 Err(_) if is_whole => Ok(false),
                 finished => finished.map(|()| false).map_err(failed),
             };
@@ -140,13 +143,32 @@ impl HttpAnswer {
         if self.size > MAX_ANSWER {
             return Err(UpstreamError::failed("its answer is over 64 MiB"));
         }
-        self.decoder.push(&bytes, pieces).map_err(failed)?;
-        Ok(self.decoder.progress() != Progress::Done)
+        let Some(decoder) = &mut self.decoder else { return Ok(false) };
+        decoder.push(&bytes, pieces).map_err(failed)?;
+        Ok(decoder.progress() != Progress::Done)
+    }
+
+    /// Takes the end of the answer, beside the runtime: one that is not streamed is read only then.
+    async fn finish(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Failure> {
+        let Some(mut decoder) = self.decoder.take() else { return Ok(()) };
+        let finished = beside(self.size, move || {
+            let mut last = Vec::new();
+            let finished = decoder.finish(&mut last);
+            (finished, last)
+        });
+        let stopped = || (Err(Failure::of_upstream("this server is being stopped")), Vec::new());
+        let (finished, mut last) = finished.await.unwrap_or_else(stopped);
+        pieces.append(&mut last);
+        finished
+    }
+
+    fn progress(&self) -> Progress {
+        self.decoder.as_ref().map_or(Progress::Done, |decoder| decoder.progress())
     }
 
     /// Waits for more bytes; whether there are any.
     async fn receive(&mut self) -> Result<bool, UpstreamError> {
-        let is_finished = self.decoder.progress() == Progress::Finished;
+        let is_finished = self.progress() == Progress::Finished;
         let idle = if is_finished { self.idle_timeout.min(AFTERWARDS) } else { self.idle_timeout };
         self.timeout.as_mut().reset(Instant::now() + idle);
         let received = tokio::select! {

@@ -5,6 +5,7 @@ use serde_json::json;
 use toolrack_documents::{EmbedError, Embedder, TextRole};
 
 use super::{Upstream, UpstreamError, read_vectors};
+use crate::beside::beside;
 
 /// A model that makes vectors, and what is put before texts for it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -60,8 +61,10 @@ impl UpstreamEmbedder {
             }
             _ => EmbedError::Unavailable(error.to_string()),
         })?;
-        read_vectors(&reply, input.len())
-            .map_err(|fault| EmbedError::Unavailable(format!("the vectors of the model server: {fault}")))
+        let (size, count) = (reply.len(), input.len());
+        let stopped = || Err("this server is being stopped".to_owned());
+        let read = beside(size, move || read_vectors(&reply, count)).await.unwrap_or_else(stopped);
+        read.map_err(|fault| EmbedError::Unavailable(format!("the vectors of the model server: {fault}")))
     }
 }
 

@@ -13,7 +13,7 @@ use axum::{
 use futures_util::stream;
 use reqwest::redirect;
 use serde_json::Value;
-use toolrack_apis::{Request, Wire, completion::CompletionWire, openai::OpenAiWire};
+use toolrack_apis::{Request, Wire, completion::CompletionWire, json::values_in, openai::OpenAiWire};
 
 use super::{
     answer::Answer,
@@ -25,10 +25,12 @@ use super::{
     settings::UpstreamSettings,
     via::{VIA, header_of},
 };
-use crate::metrics::UpstreamMetrics;
+use crate::{beside::beside, metrics::UpstreamMetrics};
 
 /// The maximum size of a list of models or an error, in bytes.
 const MAX_REPLY: usize = 4 * 1024 * 1024;
+/// How many values these may have.
+const MAX_VALUES: usize = 500_000;
 /// So often it is followed to another address of itself.
 const MAX_REDIRECTS: usize = 5;
 /// How long a list of models may take.
@@ -147,16 +149,15 @@ impl HttpUpstream {
     pub(super) async fn get(&self, url: String) -> Result<Value, UpstreamError> {
         let request = self.authorized(&OpenAiWire, self.client.get(url)).timeout(LIST_TIMEOUT);
         let body = read_capped(self.send(&OpenAiWire, request).await?).await?;
-        serde_json::from_slice(&body)
-            .map_err(|error| UpstreamError::failed(format!("its list of models is not JSON: {error}")))
+        let fault = |fault| UpstreamError::failed(format!("its list of models is not JSON: {fault}"));
+        json_of(body).await.map_err(fault)
     }
 
     /// The JSON that an address answers with to this.
     pub(super) async fn post(&self, url: String, body: &Value) -> Result<Value, UpstreamError> {
         let request = self.authorized(&OpenAiWire, self.client.post(url).json(body)).timeout(LIST_TIMEOUT);
         let body = read_capped(self.send(&OpenAiWire, request).await?).await?;
-        serde_json::from_slice(&body)
-            .map_err(|error| UpstreamError::failed(format!("its reply is not JSON: {error}")))
+        json_of(body).await.map_err(|fault| UpstreamError::failed(format!("its reply is not JSON: {fault}")))
     }
 
     /// Asks for the vectors of texts; gives the reply as it came.
@@ -326,6 +327,19 @@ fn is_about_context(message: &str) -> bool {
         && ["exceed", "maximum", "longer than"].iter().any(|word| message.contains(word))
 }
 
+/// The JSON of such a body, of a bounded number of values, read beside the runtime where it is long.
+///
+/// # Errors
+/// Why it is none.
+pub(crate) async fn json_of(body: impl AsRef<[u8]> + Send + 'static) -> Result<Value, String> {
+    let size = body.as_ref().len();
+    let read = move || match values_in(body.as_ref()) {
+        ..=MAX_VALUES => serde_json::from_slice(body.as_ref()).map_err(|error| error.to_string()),
+        _ => Err(format!("it has more than {MAX_VALUES} values")),
+    };
+    beside(size, read).await.unwrap_or_else(|| Err("this server is being stopped".to_owned()))
+}
+
 /// The body of a reply that is no answer of the model.
 pub(super) async fn read_capped(mut response: reqwest::Response) -> Result<Vec<u8>, UpstreamError> {
     let mut body = Vec::new();
@@ -347,4 +361,17 @@ pub(super) fn cause_of(error: &reqwest::Error) -> String {
         cause = next;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a32_a_list_of_a_model_server_has_so_many_values_and_no_more() {
+        let list = |many: usize| format!("[{}]", vec!["1"; many].join(","));
+        assert_eq!(json_of(list(MAX_VALUES - 1)).await.unwrap().as_array().unwrap().len(), MAX_VALUES - 1);
+        assert_eq!(json_of(list(MAX_VALUES)).await.unwrap_err(), "it has more than 500000 values");
+        assert!(json_of("<html>").await.is_err());
+    }
 }

@@ -40,6 +40,7 @@ pub(crate) use context::{ANSWER, Cut};
 pub use embedder::{EmbeddingModel, UpstreamEmbedder};
 pub use error::UpstreamError;
 pub(crate) use estimate::{Estimate, tokens_of};
+pub(crate) use http::json_of;
 pub(crate) use kind::TriggeredForm;
 pub use kind::{KINDS, ServerKind};
 pub use language_model::UpstreamModel;
@@ -49,7 +50,7 @@ pub(crate) use raw::RawModel;
 pub(crate) use raw::{RawQuestion, RawTools};
 pub use route::Route;
 pub use settings::UpstreamSettings;
-pub(crate) use vectors::read as read_vectors;
+pub(crate) use vectors::{read as read_vectors, tokens as vector_tokens};
 
 use crate::metrics::UpstreamMetrics;
 use http::HttpUpstream;

@@ -11,7 +11,7 @@ use toolrack_apis::{Wire, openai::OpenAiWire};
 use super::{
     api::{UpstreamApi, root_of},
     error::UpstreamError,
-    http::{HttpUpstream, read_capped},
+    http::{HttpUpstream, json_of, read_capped},
     kind::{KINDS, ModelList, ServerKind, Sign},
     settings::UpstreamSettings,
     via::carried,
@@ -211,7 +211,7 @@ impl HttpUpstream {
         Ok(Reply {
             is_success: response.status().is_success(),
             headers: response.headers().clone(),
-            body: serde_json::from_slice(&read_capped(response).await?).unwrap_or_default(),
+            body: json_of(read_capped(response).await?).await.unwrap_or_default(),
         })
     }
 }

@@ -9,7 +9,7 @@ use axum::{
 use serde_json::{Value, json};
 use toolrack_apis::{Provider, Request};
 
-use super::http::HttpUpstream;
+use super::http::{HttpUpstream, json_of};
 
 /// How long a tokenizer may take for a reply.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ async fn ask(upstream: &Arc<HttpUpstream>, path: &str, body: Bytes) -> Option<Va
     let reply = async {
         let reply = upstream.pass(Method::POST, path, headers, body).await.ok()?;
         let reply = Some(reply).filter(|reply| reply.status().is_success())?;
-        serde_json::from_slice(&to_bytes(reply.into_body(), MAX_REPLY).await.ok()?).ok()
+        json_of(to_bytes(reply.into_body(), MAX_REPLY).await.ok()?).await.ok()
     };
     tokio::time::timeout(TIMEOUT, reply).await.ok()?
 }

@@ -7,6 +7,21 @@ struct Reply {
     data: Vec<Row>,
 }
 
+/// How many tokens the texts had; 0 where the reply does not say.
+pub(crate) fn tokens(reply: &[u8]) -> u64 {
+    #[derive(Default, Deserialize)]
+    struct Usage {
+        #[serde(default)]
+        prompt_tokens: u64,
+    }
+    #[derive(Deserialize)]
+    struct Counted {
+        #[serde(default)]
+        usage: Usage,
+    }
+    serde_json::from_slice(reply).map_or(0, |Counted { usage }| usage.prompt_tokens)
+}
+
 #[derive(Deserialize)]
 struct Row {
     index: usize,

@@ -9,6 +9,8 @@ seconds; ../../../docs/limits.md says what each limit is. See ../clients/environ
 `N passed, M failed`.
 """
 
+import base64
+import gzip
 import http.client
 import json
 import os
@@ -40,6 +42,10 @@ CONNECTIONS = 64
 
 CONFIGURATION = """
 max_connections = %d
+public_url = "http://127.0.0.1:9"
+[sign_in]
+issuer = "%s"
+client_id = "page"
 [guard]
 audit_arguments = true
 max_running_per_user = 4
@@ -143,6 +149,7 @@ def hostile_tools():
         yield tool(f"patterns{at}", {"type": "object", "properties": {
             f"p{number}": {"type": "string", "pattern": "^\\p{L}{%d}N$" % (100 if at % 2 else 8)} for number in range(20)}})
     yield tool("slow", {"type": "object"})
+    yield tool("pile", {"type": "object"})
 
 
 class Module(Quiet):
@@ -152,9 +159,17 @@ class Module(Quiet):
         self.reply({"name": "hostile", "description": "", "tools": self.tools})
 
     def do_POST(self):
-        self.body()
+        name = self.body()["tool_name"]
         if Module.gone:
             self.close_connection = True
+            return
+        if name.endswith("pile"):
+            data = b'{"tool_name": "pile", "success": true, "result": [' + b"{}," * 1_390_000 + b"{}]}"
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
             return
         time.sleep(3)
         self.reply({"tool_name": "slow", "success": True, "result": "slept"})
@@ -192,9 +207,23 @@ class HoardWeb(Quiet):
             pass
 
 
+class Provider(Quiet):
+    """An identity provider that takes its time."""
+
+    def do_GET(self):
+        issuer = f"http://{self.headers['Host']}"
+        self.reply({"keys": []} if self.path == "/keys" else {
+            "issuer": issuer, "jwks_uri": f"{issuer}/keys", "authorization_endpoint": f"{issuer}/begin", "token_endpoint": f"{issuer}/token"})
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        time.sleep(5)
+        self.send_error(400)
+
+
 class Model(Quiet):
-    """A model server that answers as `script` says; it keeps what it was asked."""
-    script, asked = None, []
+    """A model server that answers as `script` says, or with all of `whole` at once; it keeps what it was asked."""
+    script, whole, asked = None, None, []
 
     def do_GET(self):
         self.reply({"object": "list", "data": [{"id": "m", "object": "model"}]})
@@ -202,6 +231,9 @@ class Model(Quiet):
     def do_POST(self):
         request = self.body()
         Model.asked.append(request)
+        if Model.whole:
+            self.reply_packed(Model.whole(request))
+            return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
@@ -213,6 +245,18 @@ class Model(Quiet):
         except OSError:
             pass
         self.close_connection = True
+
+    def reply_packed(self, text):
+        data = gzip.compress(text.encode(), 1)
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        try:
+            self.wfile.write(data)
+        except OSError:
+            pass
 
 
 def chunk(finish=None, extra=None, **delta):
@@ -525,6 +569,14 @@ def _(server):
     expect(status == 200 and "42" in text, f"{status} {text}")
 
 
+# Before, each of these took a thread of the runtime for a second and 300 MiB.
+@row("A35", "replies of a module with a million values", health=1)
+def _(server):
+    for answer in at_once(4, lambda _: server.execute("hostile.pile", user="root")):
+        refused(answer, 200)
+        expect("more than 500000 values" in answer[1], answer[1][:300])
+
+
 @row("A14", "the address of a module, asked of a guest")
 def _(server):
     status, text = server.execute("hostile.hours", user="guest")
@@ -733,6 +785,92 @@ def _(server):
             one.close()
 
 
+@row("A32", "replies and errors of a model server with millions of values", health=2)
+def _(server):
+    list_of = "[" + "{}," * (60 * MIB // 3) + "{}]"
+    event = '{"error": {"message": "no", "a": [' + "{}," * (15 * MIB // 3) + "{}]}}"
+    calls = '{"choices": [{"index": 0, "message": {"tool_calls": [' + "{}," * (60 * MIB // 3) + "{}]}}]}"
+    try:
+        for text in (list_of, event, calls):
+            Model.whole = lambda _request: text
+            for answer in at_once(2, lambda _: server.chat(USER, stream=False)):
+                refused(answer, 424, 502)
+                expect("more than 500000 values" in answer[1], answer[1][:300])
+    finally:
+        Model.whole = None
+
+
+@row("A33", "ends of sign-ins on all connections, while the provider takes its time")
+def _(server):
+    begun = base64.urlsafe_b64encode(json.dumps({"state": "s", "nonce": "n", "verifier": "v", "to": "/"}).encode()).decode().rstrip("=")
+    head = f"GET /sign-in/callback?code=c&state=s HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: toolrack-sign-in={begun}\r\n\r\n".encode()
+    ending = []
+    try:
+        for number in range(4 * CONNECTIONS):
+            ending.append(server.socket())
+            ending[-1].sendall(head)
+            if number % (CONNECTIONS // 2) == 0:
+                began = time.monotonic()
+                status, text = server.execute("calculate", expression="6 * 7")
+                expect(status == 200 and "42" in text and time.monotonic() - began < 2, f"{status} {text}")
+    finally:
+        for one in ending:
+            one.close()
+
+
+@row("A34", "messages to /mcp of millions of values, and of as many as may be", memory=700 * MIB, health=2)
+def _(server):
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+               "Authorization": f"Bearer {server.keys['root']}"}
+
+    def send(values):
+        connection = http.client.HTTPConnection(server.place.hostname, server.place.port, timeout=PATIENCE)
+        try:
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "calculate", "arguments": {"expression": "@"}}}
+            connection.request("POST", "/mcp", json.dumps(call).replace('"@"', values), headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+    many = "[" + "{}," * 1_390_000 + "{}]"
+    for answer in at_once(CONNECTIONS // 4, lambda _: send(many)):
+        refused(answer, 400)
+    most = "[" + "1," * 490_000 + "1]"
+    for answer in at_once(CONNECTIONS // 4, lambda _: send(most)):
+        expect(answer[0] < 500 or answer[0] == 503, answer[1][:300])
+
+
+def large_call(mebibytes):
+    """A call of many values and much text."""
+    return ('{"tool_name": "no_such_tool", "arguments": {"a": "' + "x" * (mebibytes * MIB) + '", "b": ["' + '","' * 400_000 + '"]}}').encode()
+
+
+@row("A36", "large calls whose client is gone when all of it was sent")
+def _(server):
+    body = large_call(8)
+    head = (f"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.keys['ada']}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n").encode()
+
+    def send(_):
+        with server.socket() as one:
+            one.sendall(head + body)
+    for _ in range(6):
+        at_once(8, send)
+
+
+@row("A37", "large calls of one user, and one of another")
+def _(server):
+    body, slow = large_call(1), large_call(16)
+    flood = threading.Thread(target=lambda: at_once(CONNECTIONS // 4, lambda _: server.request("POST", "/execute", slow)))
+    flood.start()
+    time.sleep(1)
+    began = time.monotonic()
+    refused(server.request("POST", "/execute", body, "eve"), 404)
+    took, is_flooded = time.monotonic() - began, flood.is_alive()
+    flood.join()
+    expect(not is_flooded or took < HEALTH_SECONDS, f"it took {took:.1f} s")
+
+
 @row("A25", "the events of a long turn, read by many who come late", memory=120 * MIB)
 def _(server):
     def script(_request):
@@ -780,11 +918,11 @@ def main():
     unknown = [id for id in wanted if id not in ROWS]
     if unknown:
         sys.exit(f"there is no row {', '.join(unknown)}; there are {', '.join(ROWS)}")
-    (_, upstream), (module_server, module), (_, web) = serve(Model), serve(Module), serve(HoardWeb)
+    (_, upstream), (module_server, module), (_, web), (_, provider) = serve(Model), serve(Module), serve(HoardWeb), serve(Provider)
     with tempfile.TemporaryDirectory(prefix="toolrack-attacks-") as folder:
         settings = Path(folder) / "toolrack.toml"
         settings.write_text(f'upstream = "{upstream}/v1"\nmodel = "m"\ndata_dir = "{folder}/data"\n'
-                            + CONFIGURATION % (CONNECTIONS, module, *[sys.executable, json.dumps(["-c", HOARD])] * 3, web, "long text " * 5000, "`" * 200_000))
+                            + CONFIGURATION % (CONNECTIONS, provider, module, *[sys.executable, json.dumps(["-c", HOARD])] * 3, web, "long text " * 5000, "`" * 200_000))
         keys = users(settings)
         command = [environment.TOOLRACK, "serve", "--listen", "127.0.0.1:0", "--config", settings]
         with environment.running_process(command, r"(http://127\.0\.0\.1:\d+)/ ") as (address, process):

@@ -61,6 +61,9 @@ async fn u29_an_admin_erases_people_and_nobody_above() {
         let (status, answer) = erase(&root, above).await;
         assert_eq!((status, &answer["error"]["type"]), (StatusCode::FORBIDDEN, &json!("permission_denied")));
     }
+    // Nobody takes what one did as an admin with one.
+    let (status, answer) = erase(&root, "root").await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{answer}");
     assert!(eraser.0.lock().unwrap().is_empty(), "nobody was erased");
     let (status, erased) = erase(&root, "ada").await;
     assert_eq!((status, &erased["keys"]), (StatusCode::OK, &json!(1)), "{erased}");
@@ -87,6 +90,29 @@ async fn u29_an_admin_erases_people_and_nobody_above() {
     let root = without.user("default", "root", Permission::Admin).await;
     let (status, answer) = send(&without, Method::POST, "/api/users/ada/erase", &root, Value::Null).await;
     assert_eq!((status, &answer["error"]["type"]), (StatusCode::NOT_FOUND, &json!("erasure_not_found")));
+}
+
+#[tokio::test]
+async fn b21_an_account_is_connected_at_an_address_that_a_client_cannot_choose() {
+    let store = Arc::new(MemoryStore::default());
+    let key = SealingKey::new(&[7; SealingKey::LEN]).unwrap();
+    let connections =
+        Connections::new(&BTreeMap::<String, McpServerSettings>::new(), store, key, None).unwrap();
+    let rack = Rack::start_set(Caller::new("local", Permission::Owner), |settings| {
+        settings.connections = Some(connections);
+    })
+    .await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    let status = async |host: Option<&str>| {
+        let request = rack.client.post(format!("{}/api/connections/notes", rack.base)).bearer_auth(&ada);
+        let request = host.into_iter().fold(request, |request, host| request.header("host", host));
+        request.send().await.unwrap().status()
+    };
+    for host in ["evil.example", "203.0.113.9:80"] {
+        assert_eq!(status(Some(host)).await, StatusCode::MISDIRECTED_REQUEST, "{host}");
+    }
+    // There is no such server, and that is said.
+    assert_eq!(status(None).await, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

@@ -19,8 +19,8 @@ use llm_bridge::{
     sign_in::{GroupSettings, SignIn, SignInSettings},
 };
 use registry_core::{
-    Caller, Permission,
-    store::{Persona, Store, User},
+    Caller, Permission, Registry,
+    store::{MemoryStore, Persona, Store, User},
 };
 use reqwest::{Response, StatusCode, header};
 use ring::{
@@ -433,6 +433,55 @@ async fn b21_a_tenant_gets_so_many_users_by_sign_in_and_no_more() {
     let (status, kind, _) = refusal(echo(&rack, &token("ada")).await).await;
     assert_eq!((status, kind.as_str()), (StatusCode::FORBIDDEN, "sign_in_not_allowed"));
     assert_eq!(echo(&rack, &token("7")).await.status(), StatusCode::OK, "who is there already stays");
+}
+
+#[tokio::test]
+async fn b21_an_older_token_gives_nothing_back_at_another_server_or_after_a_restart() {
+    let provider = Provider::start().await;
+    let key = Key::p256();
+    provider.publish([key.public("1")]);
+    let store = Arc::new(MemoryStore::default());
+    // Each has a memory of its own, as a server that was started again.
+    let rack = async || {
+        let registry = Registry::builder().without_compiled().state(store.clone()).build().unwrap();
+        let group = |level| GroupSettings { level, personas: Vec::new() };
+        let groups = [("admins", Permission::Admin), ("staff", Permission::User)];
+        let groups = groups.map(|(name, level)| (name.to_owned(), group(level)));
+        let settings = SignInSettings {
+            issuer: provider.issuer.clone(),
+            groups: BTreeMap::from(groups),
+            ..SignInSettings::default()
+        };
+        Rack::start_over(Caller::new("local", Permission::Admin), registry, |server| {
+            server.access = Access { key_required: true, ..Access::default() };
+            server.sign_in = Some(Arc::new(SignIn::new(settings, PUBLIC).unwrap()));
+            server.store = store.clone();
+        })
+        .await
+    };
+    let token = |group: &str, ago: i64| {
+        let mut claims = provider.claims("ada", &[group]);
+        claims["iat"] = json!(Timestamp::now().as_second() - ago);
+        key.token(&header_of(&key, "1"), &claims)
+    };
+    let (admin, staff) = (token("admins", 60), token("staff", 30));
+    let level = async |rack: &Rack, token: &str| {
+        rack.tools(token).await;
+        // What a request has found is believed for half a second.
+        tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+        store.user("default", "ada").await.unwrap().unwrap().level
+    };
+    let (first, second) = (rack().await, rack().await);
+    assert_eq!(level(&first, &admin).await, Permission::Admin);
+    assert_eq!(level(&second, &admin).await, Permission::Admin);
+    assert_eq!(level(&first, &staff).await, Permission::User);
+    let third = rack().await;
+    for other in [&first, &second, &third] {
+        assert_eq!(level(other, &admin).await, Permission::User, "the older one changes nothing");
+    }
+    // A newer one does.
+    assert_eq!(level(&third, &token("admins", 0)).await, Permission::Admin);
+    assert_eq!(level(&second, &staff).await, Permission::Admin);
 }
 
 /// Where browsers sign in: a provider that answers for no code before it is let.

@@ -13,7 +13,7 @@ use llm_bridge::{
 use registry_core::{Registry, ToolError, ToolPolicy, ToolResult, model::Model};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Rack, Scripted, Setup, until, user, within};
+use crate::support::{Answer, Rack, Reply, Scripted, Setup, until, user, within};
 
 const CLIENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -197,6 +197,27 @@ async fn b21_what_was_said_is_traced_only_where_it_is_switched_on() {
     assert!(said.as_str().unwrap().contains("It is 41001."), "{said}");
     // A trace that begins here has no parent.
     assert!(collector.named("invoke_agent toolrack")[0].get("parentSpanId").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b21_what_a_failing_server_quotes_is_traced_only_where_it_is_switched_on() {
+    for content in [false, true] {
+        let no_answer = Reply::body(200, "application/json", "[\"my secret\"]");
+        for reply in [Reply::error(400, "of `my secret` I read nothing"), no_answer] {
+            let collector = Collector::default();
+            let traced = TraceSettings { content, ..settings(&collector.start(0).await) };
+            let traces = Traces::start(traced).unwrap();
+            let rack = Setup::bare().with(|setup| setup.traces = Some(traces.clone())).start([reply]).await;
+            rack.ask(false).await.failure();
+            let said = span(&collector, &traces, "invoke_agent toolrack").await;
+            assert!(
+                ["refused", "failed"].contains(&attribute(&said, "error.type").as_str().unwrap()),
+                "{said}"
+            );
+            let all = collector.spans();
+            assert_eq!(json!(all).to_string().contains("my secret"), content, "{all:?}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

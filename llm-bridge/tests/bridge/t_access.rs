@@ -10,7 +10,7 @@ use llm_bridge::{
 };
 use registry_core::{
     Caller, Effect, Permission, Registry, ToolPolicy, ToolResult, ToolSpec,
-    guard::audit::MemoryAudit,
+    guard::audit::{MemoryAudit, Phase},
     handler_fn,
     store::{ApiKey, MemoryStore, Persona, Store, User},
 };
@@ -275,6 +275,49 @@ async fn b8_a_call_that_waits_is_answered_by_its_user_or_an_admin() {
     let listed: Value = listed.json().await.unwrap();
     assert_eq!(listed["approvals"].as_array().unwrap().len(), 1);
     assert_eq!(listed["approvals"][0]["arguments"], json!({"text": "hi"}));
+
+    // The answer itself is in the audit, also where the call is never made again.
+    let no = listed["approvals"][0]["id"].as_str().unwrap();
+    rack.post(&format!("/api/approvals/{no}"), &ada, &json!({"approve": false})).send().await.unwrap();
+    let records = rack.audit.records();
+    let answers = records.iter().filter(|record| record.tool == "approval answer");
+    let answers: Vec<_> = answers
+        .filter(|record| record.phase == Phase::Outcome)
+        .map(|record| {
+            let about = record.arguments.as_ref().unwrap();
+            (
+                record.user.as_str(),
+                about["approval"].as_str().unwrap(),
+                about["approve"].as_bool(),
+                record.success,
+            )
+        })
+        .collect();
+    let (yes, no) = (Some(true), (no, Some(false)));
+    let expected = [("root", &*id, yes, yes), ("root", &*id, yes, no.1), ("ada", no.0, no.1, yes)];
+    assert_eq!(answers, expected);
+}
+
+#[tokio::test]
+async fn u5_what_an_operator_accepts_and_sends_again_is_in_the_audit() {
+    let rack = Rack::start(Access::default()).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    for path in ["/api/modules/far/accept", "/api/mcp-servers/far/accept", "/api/dead-letters/7"] {
+        let answered = rack.post(path, &root, &json!({"digest": "x"})).send().await.unwrap();
+        assert_eq!(answered.status(), StatusCode::NOT_FOUND, "{path}");
+    }
+    let records = rack.audit.records();
+    let ended = records.iter().filter(|record| record.phase == Phase::Outcome);
+    let ended: Vec<_> = ended
+        .map(|record| (record.tool.as_str(), record.arguments.clone().unwrap(), record.success))
+        .collect();
+    let failed = Some(false);
+    let expected = [
+        ("toolrack modules accept", json!({"module": "far", "digest": "x"}), failed),
+        ("toolrack mcp-servers accept", json!({"server": "far", "digest": "x"}), failed),
+        ("dead letter redeliver", json!({"dead_letter": "7"}), failed),
+    ];
+    assert_eq!(ended, expected);
 }
 
 #[tokio::test]

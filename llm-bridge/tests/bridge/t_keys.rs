@@ -335,3 +335,34 @@ async fn n10_a_user_has_no_more_mcp_sessions_by_opening_them_at_once() {
     }
     assert_eq!(opened, 5);
 }
+
+#[tokio::test]
+async fn a34_a_large_message_to_mcp_is_refused_or_holds_up_nobody() {
+    let rack = Rack::start(Access::default()).await;
+    let message = |values: &str| {
+        INITIALIZE.replace("\"capabilities\": {}", &format!("\"capabilities\": {{\"x\": {values}}}"))
+    };
+    let list = |many: usize| message(&format!("[{}]", vec!["1"; many].join(",")));
+    let send = |body: String| initialize(&rack, "/mcp").body(body).send();
+    let refused = async |body: String| {
+        let response = send(body).await.unwrap();
+        let (status, body) = (response.status(), response.json::<Value>().await.unwrap());
+        (status, body["error"]["message"].as_str().unwrap().to_owned())
+    };
+    let long = message(&format!("\"{}\"", "x".repeat(4 << 20)));
+    let too_large = "the message is larger than the limit of 4 MiB".to_owned();
+    assert_eq!(refused(long).await, (StatusCode::PAYLOAD_TOO_LARGE, too_large));
+    let too_many = "the request has more than 500000 values; send less at once".to_owned();
+    assert_eq!(refused(list(500_000)).await, (StatusCode::BAD_REQUEST, too_many));
+    // The server runs on this thread, too: what held it up would come first.
+    let large = tokio::spawn(send(list(400_000)));
+    let mut healthy = 0;
+    while !large.is_finished() {
+        let health = rack.client.get(format!("{}/healthz", rack.base)).send();
+        assert_eq!(health.await.unwrap().status(), StatusCode::OK);
+        healthy += 1;
+    }
+    let opened = large.await.unwrap().unwrap();
+    assert_eq!(opened.status(), StatusCode::OK);
+    assert!(healthy > 3, "it held up others");
+}

@@ -32,6 +32,7 @@ mod settings;
 mod source;
 mod text;
 mod tool;
+mod values;
 
 pub use acceptance::{AcceptError, ToolChange};
 pub use breaker::BreakerState;

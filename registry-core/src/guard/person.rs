@@ -133,7 +133,8 @@ pub(super) struct Yes {
 
 /// Arguments that a person has written, for the tool that is called: another may have its name by now.
 async fn refitted(wanted: Wanted<'_>, arguments: Value) -> Result<Map<String, Value>, Admission> {
-    let fitted = Box::pin(fit_arguments(wanted.tool, wanted.tool.name(), arguments)).await;
+    let user = (wanted.context.tenant(), &*wanted.context.caller().user);
+    let fitted = Box::pin(fit_arguments(user, wanted.tool, wanted.tool.name(), arguments)).await;
     fitted.map_err(|fault| Admission::Refused(fault.error))
 }
 

@@ -106,7 +106,7 @@ impl Registry {
             let fault = "some arguments of this call are secret and not shown, so that it can only be allowed or refused as it is";
             return Err(AnswerError::Invalid(fault.to_owned()));
         }
-        let fitted = fit_arguments(&tool, &kept.tool, arguments).await;
+        let fitted = fit_arguments((self.tenant(), &kept.user), &tool, &kept.tool, arguments).await;
         let fitted =
             Value::Object(fitted.map_err(|fault| AnswerError::Invalid(fault.error.message().to_owned()))?);
         let length = fitted.to_string().len();

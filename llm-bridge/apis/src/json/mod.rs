@@ -6,9 +6,11 @@
 mod answer;
 mod fields;
 mod object;
+mod values;
 
 pub use answer::read_lenient;
 pub(crate) use answer::{ArgumentsText, Count, Known, Open, Text, each, text_of};
 pub(crate) use fields::{Entries, Leftover};
 pub(crate) use object::camel_case;
 pub use object::{Field, Object};
+pub use values::values_in;

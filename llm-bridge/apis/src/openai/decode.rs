@@ -126,7 +126,8 @@ const TOO_LONG: [&str; 4] = [
 
 /// The failure in the body of an error response or in an event of a stream.
 pub(crate) fn failure_of(json: &str, status: Option<u16>) -> Failure {
-    let message = crate::openai::error_text(json.to_owned());
+    let json = super::beginning(json);
+    let message = super::error_text(json);
     let message = if message.trim().is_empty() { "it gives no reason".to_owned() } else { message };
     let mut fields = match serde_json::from_str(json) {
         Ok(Value::Object(mut body)) => match body.shift_remove("error") {

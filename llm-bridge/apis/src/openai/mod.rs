@@ -54,11 +54,20 @@ fn error_message(error: &Value) -> Option<String> {
     }
 }
 
+/// How much of an error is read, in bytes.
+const MAX_ERROR: usize = 64 * 1024;
+
+/// As much of an error as is read. What is cut off is no JSON, and is quoted as it stands.
+fn beginning(body: &str) -> &str {
+    body.get(..body.floor_char_boundary(MAX_ERROR)).unwrap_or(body)
+}
+
 /// The message in the body of an error response.
-pub(crate) fn error_text(body: String) -> String {
-    if let Ok(json) = serde_json::from_str::<Value>(&body) {
+pub(crate) fn error_text(body: &str) -> String {
+    let body = beginning(body);
+    if let Ok(json) = serde_json::from_str::<Value>(body) {
         let error = json.get("error").filter(|error| !error.is_null());
-        return error.or(Some(&json)).and_then(error_message).unwrap_or(body);
+        return error.or(Some(&json)).and_then(error_message).unwrap_or_else(|| body.to_owned());
     }
     // The title of a proxy's error page has the message.
     if body.trim_start().starts_with('<') {
@@ -66,7 +75,7 @@ pub(crate) fn error_text(body: String) -> String {
         return title
             .map_or_else(|| "a web page".to_owned(), |(title, _)| format!("a web page, {}", title.trim()));
     }
-    body
+    body.to_owned()
 }
 
 /// The sum of the usage of several requests, number by number; other values are those of the last.
@@ -105,8 +114,21 @@ mod tests {
             ("<html><head><title> No </title>", "a web page, No"),
             ("<html>", "a web page"),
         ] {
-            assert_eq!(error_text(body.to_owned()), text);
+            assert_eq!(error_text(body), text);
         }
+    }
+
+    #[test]
+    fn a32_of_an_error_so_much_is_read_and_no_more() {
+        let error = |bytes: usize| {
+            let around = "{\"error\": {\"message\": \"no\", \"seen\": \"\"}}".len();
+            format!("{{\"error\": {{\"message\": \"no\", \"seen\": \"{}\"}}}}", "x".repeat(bytes - around))
+        };
+        let (read, cut) = (failure_of(&error(MAX_ERROR), None), failure_of(&error(MAX_ERROR + 1), None));
+        assert_eq!((read.message.as_str(), read.upstream.unwrap().others.len()), ("no", 1));
+        assert_eq!((cut.message.len(), cut.upstream.unwrap().others.len()), (MAX_ERROR, 0));
+        assert_eq!(error_text(&error(MAX_ERROR)), "no");
+        assert_eq!(error_text(&"\u{e9}".repeat(MAX_ERROR)).len(), MAX_ERROR);
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub(super) async fn file(
     let message = access.store.chat_message(access.key(&id), &message).await?.ok_or_else(unknown)?;
     let size = reading::bytes(&message);
     let read = move || Kept::of(&message).map(|kept| file_of(&kept, number));
-    let found = decode(size, read).await??;
+    let found = decode(access.identity.sender(), size, read).await??;
     let (name, media_type, bytes) =
         found.ok_or_else(|| ApiError::not_found("file_not_found", "the message has no such file"))?;
     Ok((served(&name, &media_type), bytes))

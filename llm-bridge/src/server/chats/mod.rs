@@ -312,7 +312,7 @@ async fn as_kept(access: &Access, id: &str) -> Result<Whole, ApiError> {
     let all = access.messages(id).await?;
     let size = all.iter().map(|message| message.document.len()).sum();
     let read = move || all.iter().map(Shown::of).collect::<Result<Vec<_>, _>>();
-    let mut messages = decode(size, read).await??;
+    let mut messages = decode(access.identity.sender(), size, read).await??;
     let since = access.since();
     let mut turn = chat.running(since).map(|turn| TurnShown {
         message: running::answer_of(&turn.id).to_owned(),

@@ -9,7 +9,7 @@ use std::{
 };
 
 use axum::body::Bytes;
-use registry_core::store::ChatKey;
+use registry_core::{UserPlaces, store::ChatKey};
 use serde::Serialize;
 use tokio::{
     sync::{Notify, watch},
@@ -22,7 +22,6 @@ use super::{
     keeper::Keeper,
     message::{CallPart, Kept, Shown, Status, as_seen},
     readers::{Readers, Shared},
-    reading::Reading,
     record::Record,
 };
 use crate::turn::Turn;
@@ -57,7 +56,7 @@ pub(super) fn answer_of(claim: &str) -> &str {
 #[derive(Debug, Clone, Default)]
 pub(in crate::server) struct Turns {
     running: Arc<Mutex<HashMap<ChatId, Arc<Live>>>>,
-    pub(super) reading: Reading,
+    pub(super) reading: UserPlaces,
     pub(super) readers: Readers,
 }
 

@@ -172,7 +172,7 @@ async fn begin(
         let plan = new.plan(&all, &leaf, message)?;
         Ok((decoded, plan, all))
     };
-    let (Decoded { mut request, encoder }, plan, all) = decode(size, read).await??;
+    let (Decoded { mut request, encoder }, plan, all) = decode(identity.sender(), size, read).await??;
 
     let identity = match &settings.persona {
         Some(persona) => identity.under_persona(persona.clone()).await?,

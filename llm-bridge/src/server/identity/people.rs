@@ -5,7 +5,7 @@ use std::sync::Arc;
 use registry_core::{
     Caller, DEFAULT_TENANT, Origin,
     clock::{Clock, SystemClock},
-    store::{StoreError, User},
+    store::{Expected, StateError, StateLimits, StateSpace, StoreError, User},
 };
 use serde_json::json;
 
@@ -18,13 +18,13 @@ use crate::{
 
 /// How many users a tenant may have for another to be added by signing in: who they are the provider says, and there it may be easy.
 const MAX_USERS: usize = 100_000;
+/// What is kept for a person: when the newest token was issued, in seconds.
+const NEWEST: &str = "newest token";
 
 impl Identities {
     /// The user whom the provider names, as known here: added if new, and changed where groups decide and have changed.
     pub(in crate::server) async fn user_of(&self, person: &Person) -> Result<User, IdentityError> {
         let (store, tenant, id) = (&self.settings.store, &person.tenant, &person.user);
-        let at = (tenant.clone(), id.clone());
-        let is_newest = self.newest.get(&at).is_none_or(|newest| newest <= person.issued_at);
         let known = store.user(tenant, id).await?;
         let mut user = match known {
             None => {
@@ -35,15 +35,20 @@ impl Identities {
                 }
                 let (level, personas) = (person.level, person.personas.clone());
                 let user = User { id: id.clone(), level, personas, created_at: SystemClock.now() };
-                let (store, at, new) = (Arc::clone(store), at.clone(), user.clone());
-                let add = async move { store.put_user(&at.0, new).await };
+                let (store, at, new) = (Arc::clone(store), tenant.clone(), user.clone());
+                let add = async move { store.put_user(&at, new).await };
                 self.recorded(person, "sign-in user add", add).await?;
+                if person.by_groups {
+                    self.is_newest(person, true).await?;
+                }
                 user
             }
-            // An older token may be of a time when groups were others.
-            Some(user) if person.by_groups && is_newest => {
+            Some(user) if person.by_groups => {
                 let changed = User { level: person.level, personas: person.personas.clone(), ..user.clone() };
-                if changed != user {
+                // An older token may be of a time when groups were others.
+                if !self.is_newest(person, changed != user).await? {
+                    user
+                } else if changed != user {
                     let (store, to) = (Arc::clone(store), person.clone());
                     let change = async move {
                         let change = |user: &mut User| {
@@ -53,18 +58,52 @@ impl Identities {
                         change_user(store.as_ref(), &to.tenant, &to.user, change).await
                     };
                     self.recorded(person, "sign-in user change", change).await?;
+                    changed
+                } else {
+                    user
                 }
-                changed
             }
             Some(user) => user,
         };
-        if is_newest {
-            self.newest.insert(at, person.issued_at);
-        }
         if person.by_groups {
             user.level = user.level.min(person.level);
         }
         Ok(user)
+    }
+
+    /// Whether no token of this person was seen that was issued later, here, at another server of the same store, or before a restart. `anew`
+    /// asks the store also about a token that was the newest a moment ago.
+    async fn is_newest(&self, person: &Person, anew: bool) -> Result<bool, StoreError> {
+        let at = (person.tenant.clone(), person.user.clone());
+        match self.newest.get(&at) {
+            Some(newest) if newest > person.issued_at => return Ok(false),
+            Some(newest) if newest == person.issued_at && !anew => return Ok(true),
+            _ => {}
+        }
+        let (state, issued_at) = (self.registry.state_store(), person.issued_at.to_string());
+        let space = StateSpace {
+            tenant: person.tenant.clone(),
+            user: Some(person.user.clone()),
+            name: "sign-in".to_owned(),
+        };
+        let newest = loop {
+            let kept = state.state(&space, NEWEST).await?;
+            let newest = kept.as_deref().and_then(|kept| kept.parse::<i64>().ok());
+            if let Some(newest) = newest.filter(|newest| *newest >= person.issued_at) {
+                break newest;
+            }
+            let expected = Expected::Exactly(kept.as_deref());
+            // What tools keep for the person takes none of this room.
+            let limits = StateLimits { max_user_bytes: u64::MAX, ..StateLimits::DEFAULT };
+            match state.put_state(&space, NEWEST, Some(&issued_at), expected, &limits).await {
+                Ok(true) => break person.issued_at,
+                Ok(false) => {}
+                Err(StateError::Store(cause)) => return Err(cause),
+                Err(other) => return Err(StoreError::corrupt(other)),
+            }
+        };
+        self.newest.insert(at, newest);
+        Ok(newest <= person.issued_at)
     }
 
     fn may_be_added(&self, person: &Person) -> Result<(), TokenError> {

@@ -39,9 +39,8 @@ pub(super) use unfinished::{Rounds, Unfinished};
 use visible::{VisibleAnswer, VisibleConversation};
 
 use super::pictures;
+use crate::beside::{SMALL, beside};
 
-/// A larger conversation is hashed beside the runtime, in bytes.
-const SMALL: usize = 256 * 1024;
 /// So many answers of a conversation are looked for, the last ones.
 const ANSWERS: usize = 2000;
 /// More than a transcript has beside its messages, in bytes.
@@ -177,6 +176,25 @@ impl Transcripts {
         })
     }
 
+    /// The same; of a long conversation written beside the runtime, which takes longer than to copy it.
+    async fn written(&self, added: Added<'_>) -> Result<String, String> {
+        let size = added.messages.iter().map(Message::size).sum();
+        if size <= SMALL {
+            return self.text_of(added).map_err(|error| error.to_string());
+        }
+        let (transcripts, unfinished) = (self.clone(), added.unfinished);
+        let (messages, found) = (added.messages.to_vec(), added.found.to_vec());
+        let texts: Vec<String> = added.texts.iter().map(|text| (*text).to_owned()).collect();
+        let write = move || {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            transcripts.text_of(Added { messages: &messages, found: &found, texts: &texts, unfinished })
+        };
+        match beside(size, write).await {
+            Some(written) => written.map_err(|error| error.to_string()),
+            None => Err("the server is being stopped".to_owned()),
+        }
+    }
+
     /// Keeps what a turn has added to a conversation; `None` where there is nothing to be put back, though another turn may have had something.
     pub(super) async fn keep(
         &self,
@@ -196,12 +214,12 @@ impl Transcripts {
                 let keys: Vec<String> = [key].into_iter().chain(other).chain(place.rounds_key()).collect();
                 in_time(self.conversations.delete_transcripts((tenant, user), &keys)).await
             }
-            Some(added) => match self.text_of(added) {
+            Some(added) => match self.written(added).await {
                 Ok(text) => {
                     let keys = (key, other);
                     in_time(self.conversations.keep_transcript((tenant, user), keys, text.into())).await
                 }
-                Err(error) => Err(error.to_string()),
+                Err(cause) => Err(cause),
             },
         };
         if let Err(cause) = kept {
@@ -216,13 +234,5 @@ async fn in_time<T>(asked: impl Future<Output = Result<T, StoreError>>) -> Resul
     match tokio::time::timeout(PATIENCE, asked).await {
         Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(_) => Err("the store did not answer in time".to_owned()),
-    }
-}
-
-/// Does something with so many bytes, beside the runtime where they are many; `None` where it is going down.
-async fn beside<T: Send + 'static>(size: usize, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    match size <= SMALL {
-        true => Some(work()),
-        false => tokio::task::spawn_blocking(work).await.ok(),
     }
 }

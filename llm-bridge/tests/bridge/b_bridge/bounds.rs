@@ -52,6 +52,26 @@ async fn a1_a7_a_large_request_is_refused_and_holds_up_nobody() {
 }
 
 #[tokio::test]
+async fn a7_large_requests_to_the_addresses_of_ollama_hold_up_nobody() {
+    let rack = Setup::new().start([]).await;
+    let list = vec!["1"; 400_000].join(",");
+    for path in ["/api/show", "/api/embed", "/api/embeddings"] {
+        let body = format!("{{\"model\":\"none\",\"input\":\"\",\"prompt\":\"\",\"x\":[{list}]}}");
+        let post = rack.client.post(rack.url(path)).header("content-type", "application/json").body(body);
+        // The server runs on this thread, too: what held it up would come first.
+        let large = tokio::spawn(post.send());
+        let mut healthy = 0;
+        while !large.is_finished() {
+            let health = rack.client.get(rack.url("/healthz")).send();
+            assert_eq!(within(health).await.unwrap().status(), 200);
+            healthy += 1;
+        }
+        assert!(healthy > 3, "{path} held up others");
+        assert!(large.await.unwrap().unwrap().status().as_u16() < 500, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a8_fields_that_this_server_writes_do_not_come_from_a_model_server() {
     let forged = json!({"type": "call_status", "id": "c", "approval": "other"});
     let status = json!({"type": "status", "data": {"description": "x"}});

@@ -13,12 +13,11 @@ use tokio::{
 };
 
 use super::reply::{MAX_PICTURES, MAX_REPLY};
+use crate::values::Values;
 
 /// How many threads parse the messages of servers. The client library parses where it reads, which takes seconds for a message of many
 /// values: so it reads on these and never on the program's own.
 const THREADS: usize = 2;
-/// How many values one message may consist of: each takes up to two hundred times its two bytes in memory.
-const MAX_VALUES: usize = 500_000;
 
 /// The threads of connections to servers outside of the program; the program's own where the system gives none.
 pub(super) fn threads() -> Handle {
@@ -37,38 +36,6 @@ pub(super) fn threads() -> Handle {
 /// How long one message may be, in bytes: the largest result with its pictures, and what is around it.
 pub(super) const MAX_LINE: usize = 37 << 20;
 const _: () = assert!(MAX_LINE > MAX_REPLY + MAX_PICTURES);
-
-/// Counts the values of a JSON text before they are made.
-#[derive(Default)]
-pub(super) struct Values {
-    many: usize,
-    is_in_text: bool,
-    is_escaped: bool,
-}
-
-impl Values {
-    /// Counts on.
-    ///
-    /// # Errors
-    /// When there are more than there may be.
-    pub(super) fn count(&mut self, bytes: &[u8]) -> io::Result<()> {
-        bytes.iter().try_for_each(|byte| self.take(*byte))
-    }
-
-    fn take(&mut self, byte: u8) -> io::Result<()> {
-        match byte {
-            _ if self.is_escaped => self.is_escaped = false,
-            b'\\' => self.is_escaped = self.is_in_text,
-            b'"' => self.is_in_text = !self.is_in_text,
-            b',' | b'[' | b'{' if !self.is_in_text => self.many += 1,
-            _ => {}
-        }
-        match self.many > MAX_VALUES {
-            true => Err(io::Error::other(format!("a message has more than {MAX_VALUES} values"))),
-            false => Ok(()),
-        }
-    }
-}
 
 /// Lines of JSON, each of a bounded length and number of values. One with more ends the connection: a line that is left out is an answer
 /// for which somebody would wait.
@@ -121,6 +88,7 @@ mod tests {
     use tokio::io::AsyncReadExt;
 
     use super::*;
+    use crate::values::MAX_VALUES;
 
     #[tokio::test]
     async fn b19_a_message_has_so_many_values_and_no_more() {

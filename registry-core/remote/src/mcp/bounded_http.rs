@@ -19,7 +19,7 @@ use rmcp::{
 };
 use sse_stream::{Sse, SseStream};
 
-use super::bounded::Values;
+use crate::values::Values;
 
 /// How large a message may be, and what a server says when it refuses, in bytes; as the library has it.
 const MAX_MESSAGE: usize = 16 << 20;

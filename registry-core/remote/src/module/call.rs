@@ -41,7 +41,11 @@ impl Client {
             Err(Fault::Status(_, text)) if reply::is_refusal(&text) => Ok(text.into_bytes()),
             other => other,
         };
-        match answer.and_then(|json| reply::read(&json)) {
+        let read = match answer {
+            Ok(json) => reply::read(json).await,
+            Err(fault) => Err(fault),
+        };
+        match read {
             Ok(result) => Answer::Answered(pending(result, is_pending)),
             Err(fault) if fault.is_outage() => Answer::Outage(fault.into()),
             Err(fault) => Answer::Answered(pending(Err(fault.error()), is_pending)),

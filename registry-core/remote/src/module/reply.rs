@@ -1,11 +1,14 @@
 //! What a module answers to a call, and what it is to the registry.
 
+use std::fmt::Display;
+
 use jiff::Timestamp;
 use registry_core::{ToolError, ToolResult, text::cut};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::client::Fault;
+use crate::values::Values;
 
 /// How many side effects are kept of one call, and how much of each and of the notes, in bytes.
 const MAX_EFFECTS: usize = 100;
@@ -43,10 +46,17 @@ pub(super) fn is_refusal(text: &str) -> bool {
     serde_json::from_str(text).is_ok_and(|refusal: Refusal| !refusal.success)
 }
 
-/// Reads the answer.
-pub(super) fn read(json: &[u8]) -> Result<Result<ToolResult, ToolError>, Fault> {
-    let reply: Reply = serde_json::from_slice(json)
-        .map_err(|error| Fault::Content(format!("the module's answer cannot be read: {error}")))?;
+/// Reads the answer, beside the runtime: the module chooses how large it is.
+pub(super) async fn read(json: Vec<u8>) -> Result<Result<ToolResult, ToolError>, Fault> {
+    let stopped = |_| Fault::Content("this server is being stopped".to_owned());
+    tokio::task::spawn_blocking(move || decoded(&json)).await.map_err(stopped)?
+}
+
+fn decoded(json: &[u8]) -> Result<Result<ToolResult, ToolError>, Fault> {
+    let unreadable =
+        |fault: &dyn Display| Fault::Content(format!("the module's answer cannot be read: {fault}"));
+    Values::default().count(json).map_err(|fault| unreadable(&fault))?;
+    let reply: Reply = serde_json::from_slice(json).map_err(|fault| unreadable(&fault))?;
     Ok(reply.into_result())
 }
 
@@ -102,9 +112,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::values::MAX_VALUES;
 
     fn result(reply: Value) -> Result<ToolResult, ToolError> {
-        read(reply.to_string().as_bytes()).unwrap()
+        decoded(reply.to_string().as_bytes()).unwrap()
     }
 
     #[test]
@@ -139,6 +150,16 @@ mod tests {
     }
 
     #[test]
+    fn a35_a_reply_has_so_many_values_and_no_more() {
+        let reply =
+            |many: usize| format!(r#"{{"success": true, "result": [{}]}}"#, vec!["1"; many].join(","));
+        // An object of two fields, a list, and what is in it.
+        assert!(decoded(reply(MAX_VALUES - 2).as_bytes()).unwrap().is_ok());
+        let error = decoded(reply(MAX_VALUES - 1).as_bytes()).unwrap_err().error();
+        assert!(error.message().contains("more than 500000 values"), "{error}");
+    }
+
+    #[test]
     fn m8_a_reply_becomes_an_error() {
         let plain = result(json!({"success": false, "error": "No such file."})).unwrap_err();
         assert_eq!((plain.message(), plain.is_retryable()), ("No such file.", false));
@@ -168,7 +189,7 @@ mod tests {
     #[test]
     fn m8_what_is_no_reply_is_a_fault() {
         for json in ["", "<html>", "[]", "{}", r#"{"success": "yes"}"#, r#"{"success": true"#] {
-            let fault = read(json.as_bytes()).unwrap_err();
+            let fault = decoded(json.as_bytes()).unwrap_err();
             assert!(!fault.is_outage(), "{json}");
             let error = fault.error();
             assert!(error.message().starts_with("Tool execution error: the module's answer"), "{error}");

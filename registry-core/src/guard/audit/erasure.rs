@@ -1,7 +1,8 @@
 //! What is left of a record when a person's data is erased.
 //!
 //! The record keeps what says that a call was made, by whom, when, and how it ended. All else goes: the arguments and their hash, what
-//! the tool and the person said. Its hash in the chain is that of the whole record, so that the records around it still follow one
+//! the tool and the person said. A change that somebody made as an admin keeps its arguments too, which say whom it is about: nobody
+//! hides what they did to others by being erased. Its hash in the chain is that of the whole record, so that the records around it still follow one
 //! another; that this is a part of what was hashed is vouched for by a signature, which is put behind it:
 //!
 //! ```text
@@ -33,6 +34,10 @@ const KEPT: [&str; 14] = [
     "error",
     "duration_ms",
 ];
+/// What the names of commands begin with, and those of no tools, which have no spaces.
+const COMMAND: &str = "toolrack ";
+/// What is kept of a command besides.
+const KEPT_OF_COMMAND: [&str; 2] = ["arguments_sha256", "arguments"];
 /// What is kept of a decision.
 const KEPT_OF_DECISION: [&str; 2] = ["verdict", "by"];
 /// What stands before the proof.
@@ -79,7 +84,9 @@ pub fn erase(
         return Ok(None);
     }
     let mut left = Map::new();
-    for name in KEPT {
+    let is_command = whole.get("tool").and_then(Value::as_str).is_some_and(|tool| tool.starts_with(COMMAND));
+    let of_command = KEPT_OF_COMMAND.into_iter().filter(|_| is_command);
+    for name in KEPT.into_iter().chain(of_command) {
         left.extend(whole.remove(name).map(|value| (name.to_owned(), value)));
     }
     left.extend(whole.remove("decision").map(|decision| ("decision".to_owned(), outline(decision))));
@@ -129,6 +136,25 @@ mod tests {
 
     fn check(message: &str, proof: &str) -> bool {
         sign(message) == proof
+    }
+
+    #[test]
+    fn b21_what_an_admin_did_to_others_stays_in_an_erased_record() {
+        let record = |tool: &str| {
+            format!(
+                r#"{{"phase":"intent","tool":"{tool}","user":"mallory","arguments_sha256":"12","arguments":{{"user":"eve","level":"admin"}},"error_message":"x"}}"#
+            )
+        };
+        let at = "2026-11-25T12:00:00Z".parse().unwrap();
+        let left = |tool: &str| -> Value {
+            let left = erase(&record(tool), PLACE, at, &sign).unwrap().unwrap();
+            assert!(is_proven(&left, PLACE, &check));
+            serde_json::from_str(&left).unwrap()
+        };
+        let kept = left("toolrack user promote");
+        assert_eq!(kept["arguments"], serde_json::json!({"user": "eve", "level": "admin"}));
+        assert_eq!((&kept["arguments_sha256"], kept.get("error_message")), (&"12".into(), None));
+        assert_eq!(left("toolrack_user.promote").get("arguments"), None);
     }
 
     #[test]

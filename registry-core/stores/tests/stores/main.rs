@@ -13,6 +13,7 @@ mod connections;
 mod contract;
 mod conversations;
 mod crash;
+mod erasure;
 mod failures;
 mod heads;
 mod jobs;
