@@ -85,7 +85,7 @@ impl Mcp {
         let traces = settings.traces.clone();
         let mut server = McpServer::new(closing.clone(), calls, move |extensions| {
             let Parts { extensions, headers, .. } = extensions.get::<Parts>()?;
-            let session = headers.get(SESSION).and_then(|id| Some(id.to_str().ok()?.into()));
+            let session = session_of(headers).map(Into::into);
             let Visitor { registry, context, .. } = visitor(extensions.get::<Identity>()?);
             let context = match traces::of_request(traces.as_ref(), headers) {
                 Some(trace) => context.with_trace(trace),
@@ -128,7 +128,7 @@ impl Mcp {
         request: &mut Request,
         visitor: &Visitor,
     ) -> (Option<MutexGuard<'_, ()>>, Option<String>) {
-        let id = request.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let id = session_of(request.headers()).map(str::to_owned);
         let Some((takeover, id)) = self.takeover.as_ref().zip(id) else { return (None, None) };
         let (tenant, user) = (visitor.registry.tenant(), &visitor.context.caller().user);
         if takeover.session(&id, tenant, user).is_none() {
@@ -149,7 +149,7 @@ impl Mcp {
 
     /// Gives a message to the programs before too, where it may be for a call that runs there.
     async fn pass_back(&self, headers: &HeaderMap, message: &[u8]) {
-        let id = headers.get(SESSION).and_then(|id| id.to_str().ok());
+        let id = session_of(headers);
         let Some((takeover, id)) = self.takeover.as_ref().zip(id) else { return };
         if let Ok(text) = str::from_utf8(message)
             && text.len() <= MAX_PASSED_BACK
@@ -267,12 +267,17 @@ async fn serve(
         let message = format!("you have {MAX_SESSIONS} sessions open; close one, or come back later");
         return ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message).into_response();
     }
+    if opening.is_some() {
+        mcp.sessions.make_room().await;
+    } else if let Some(id) = session_of(request.headers()) {
+        mcp.sessions.heard(id);
+    }
     let mut config = mcp.config.clone();
     if let Some(takeover) = &mcp.takeover {
         config.session_store = Some(Arc::new(Sessions::of(takeover, &visitor)));
     }
     let server = mcp.server.asked_by(visitor.clone());
-    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
+    let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
     // The stream of notifications in earlier revisions has no end, and would delay the server's stop.
     let listens = request.method() == Method::GET;
     let ends = request.method() == Method::DELETE;
@@ -289,6 +294,11 @@ async fn serve(
         Err(error) => return error.into_response(),
     };
     let mut answer = answer.map(Body::new);
+    if opening.is_some()
+        && let Some(id) = session_of(answer.headers())
+    {
+        mcp.sessions.opened(&sessions, id.into());
+    }
     if let Some((takeover, id)) = mcp.takeover.as_ref().zip(session) {
         takeover.came_over(&id, if listens { Elsewhere::Nothing } else { Elsewhere::Stream });
     }
@@ -336,6 +346,11 @@ where
     let (values, polled, handling) = decode(identity.sender(), size, begin).await??;
     identity.hold(values * VALUE_BYTES)?;
     Ok((polled, handling))
+}
+
+/// The session that a request or an answer names.
+fn session_of(headers: &HeaderMap) -> Option<&str> {
+    headers.get(SESSION)?.to_str().ok()
 }
 
 /// Whether this can be the `initialize` of a session.

@@ -1,15 +1,19 @@
 //! The sessions that are open, by user. A user without any takes no room.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use parking_lot::Mutex;
+use rmcp::transport::streamable_http_server::{
+    SessionManager,
+    session::{SessionId, local::LocalSessionManager},
+};
 
 use crate::mcp::Visitor;
 
@@ -17,12 +21,20 @@ use crate::mcp::Visitor;
 const SESSION_KEPT: Duration = Duration::from_secs(3600);
 /// Sessions that a user may have open.
 pub(super) const MAX_SESSIONS: usize = 500;
+/// Sessions that all users may have open together: each takes some 100 KiB.
+const MAX_SESSIONS_OF_ALL: usize = 2048;
+/// How long a session stays open whose client says nothing after `initialize`.
+const READY_WITHIN: Duration = Duration::from_secs(60);
 /// From so many users on is looked who has none open any more.
 const FEW: usize = 64;
 
 /// The sessions of all users. They do not exist for others than their user.
 #[derive(Default)]
-pub(super) struct OpenSessions(Mutex<Users>);
+pub(super) struct OpenSessions {
+    users: Mutex<Users>,
+    /// Those whose clients have said nothing after `initialize`.
+    silent: Arc<Mutex<HashSet<SessionId>>>,
+}
 
 #[derive(Default)]
 struct Users {
@@ -63,7 +75,7 @@ impl OpenSessions {
     /// The sessions of a user, and the one that is about to be opened where a request `opens` another.
     pub(super) fn of(&self, visitor: &Visitor, opens: bool) -> (Arc<LocalSessionManager>, Option<Opening>) {
         let owner = (visitor.registry.tenant().to_owned(), visitor.context.caller().user.clone());
-        let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = self.users.lock();
         if users.all.len() >= users.crowded.max(FEW) {
             users.all.retain(|_, user| user.open.strong_count() > 0);
             users.crowded = 2 * users.all.len();
@@ -83,10 +95,55 @@ impl OpenSessions {
         (open, opening)
     }
 
+    /// Notes a session that was just opened. It ends where its client says nothing more.
+    pub(super) fn opened(&self, sessions: &Arc<LocalSessionManager>, id: SessionId) {
+        self.silent.lock().insert(Arc::clone(&id));
+        let (silent, sessions) = (Arc::clone(&self.silent), Arc::downgrade(sessions));
+        tokio::spawn(async move {
+            tokio::time::sleep(READY_WITHIN).await;
+            let is_silent = silent.lock().remove(&id);
+            if is_silent && let Some(sessions) = sessions.upgrade() {
+                end(&sessions, &id).await;
+            }
+        });
+    }
+
+    /// Notes that the client of a session has said something.
+    pub(super) fn heard(&self, id: &str) {
+        self.silent.lock().remove(id);
+    }
+
+    /// Makes room for one more: where there are as many as there may be, one of the user who has most is ended. Its client opens another when
+    /// it is told that this one is gone.
+    pub(super) async fn make_room(&self) {
+        let (mut total, mut most) = (0, (0, None));
+        for sessions in self.all() {
+            let open = sessions.sessions.read().await.len();
+            total += open;
+            if open > most.0 {
+                most = (open, Some(sessions));
+            }
+        }
+        if total >= MAX_SESSIONS_OF_ALL
+            && let (_, Some(sessions)) = most
+        {
+            let any = sessions.sessions.read().await.keys().next().cloned();
+            if let Some(id) = any {
+                end(&sessions, &id).await;
+            }
+        }
+    }
+
     /// Those of every user who has any.
     pub(super) fn all(&self) -> Vec<Arc<LocalSessionManager>> {
-        let users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let users = self.users.lock();
         users.all.values().filter_map(|user| user.open.upgrade()).collect()
+    }
+}
+
+async fn end(sessions: &LocalSessionManager, id: &SessionId) {
+    if let Err(cause) = sessions.close_session(id).await {
+        tracing::debug!(%cause, "session_not_ended");
     }
 }
 
@@ -108,10 +165,52 @@ mod tests {
         for user in 10..10_000 {
             of(user);
         }
-        assert!(open.0.lock().unwrap().all.len() <= 2 * FEW);
+        assert!(open.users.lock().all.len() <= 2 * FEW);
         for (user, sessions) in held.iter().enumerate() {
             assert!(Arc::ptr_eq(sessions, &of(user)), "{user}");
         }
         assert_eq!(open.all().len(), held.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn n10_a_session_whose_client_says_nothing_after_initialize_ends() {
+        let (open, sessions) = (OpenSessions::default(), Arc::new(LocalSessionManager::default()));
+        let (silent, _one) = sessions.create_session().await.unwrap();
+        let (used, _other) = sessions.create_session().await.unwrap();
+        open.opened(&sessions, Arc::clone(&silent));
+        open.opened(&sessions, Arc::clone(&used));
+        open.heard(&used);
+        tokio::time::sleep(READY_WITHIN / 2).await;
+        assert_eq!(sessions.sessions.read().await.len(), 2);
+        tokio::time::sleep(READY_WITHIN).await;
+        let left: Vec<_> = sessions.sessions.read().await.keys().cloned().collect();
+        assert_eq!(left, [used]);
+        assert!(open.silent.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn n10_where_all_users_have_too_many_sessions_one_of_who_has_most_is_ended() {
+        let (registry, open) =
+            (Registry::builder().without_compiled().build().unwrap(), OpenSessions::default());
+        let of = |user: &str| {
+            let context = registry.context(Caller::new(user, Permission::User));
+            open.of(&Visitor { registry: registry.clone(), context, session: None }, false).0
+        };
+        let (hoarder, other) = (of("hoarder"), of("other"));
+        let mut held = Vec::new();
+        for sessions in std::iter::once(&other).chain(std::iter::repeat_n(&hoarder, MAX_SESSIONS_OF_ALL - 2))
+        {
+            held.push(sessions.create_session().await.unwrap());
+        }
+        open.make_room().await;
+        assert_eq!(
+            hoarder.sessions.read().await.len(),
+            MAX_SESSIONS_OF_ALL - 2,
+            "there is room for one more"
+        );
+        held.push(hoarder.create_session().await.unwrap());
+        open.make_room().await;
+        assert_eq!(hoarder.sessions.read().await.len(), MAX_SESSIONS_OF_ALL - 2);
+        assert_eq!(other.sessions.read().await.len(), 1);
     }
 }
