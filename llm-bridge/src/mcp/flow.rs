@@ -1,12 +1,9 @@
 //! What the calls of MCP clients have read. A session is one turn; without one, a call stands for itself, but for what its client says.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use moka::sync::Cache;
+use parking_lot::Mutex;
 use registry_core::flow::{HasRead, Reads, TurnFlow};
 use rmcp::model::MetaObject;
 use serde_json::{Map, Value};
@@ -71,7 +68,7 @@ impl SessionsRead {
     pub(super) fn before(&self, visitor: &Visitor, meta: &Map<String, Value>) -> TurnFlow {
         let known = visitor.session.as_ref().and_then(|session| {
             let user = self.0.get(&user_of(visitor))?;
-            let user = user.lock().unwrap_or_else(PoisonError::into_inner);
+            let user = user.lock();
             Some(user.before(session))
         });
         let mut read = known.unwrap_or_default();
@@ -87,7 +84,7 @@ impl SessionsRead {
     pub(super) fn note(&self, visitor: &Visitor, reads: Reads, tool: &str) {
         let Some(session) = visitor.session.as_ref().filter(|_| !reads.is_nothing()) else { return };
         let user = self.0.get_with(user_of(visitor), Arc::default);
-        user.lock().unwrap_or_else(PoisonError::into_inner).note(session, reads, tool);
+        user.lock().note(session, reads, tool);
     }
 }
 

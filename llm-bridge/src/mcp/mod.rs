@@ -14,15 +14,13 @@ mod question;
 mod round_trip;
 mod settings;
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{
     FutureExt,
     future::{BoxFuture, Shared},
 };
+use parking_lot::{Mutex, MutexGuard};
 use registry_core::{Registry, RegistryEvent, ToolContext};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -138,7 +136,7 @@ impl McpServer {
     }
 
     fn early(&self) -> MutexGuard<'_, Vec<Receiver<RegistryEvent>>> {
-        self.early.lock().unwrap_or_else(PoisonError::into_inner)
+        self.early.lock()
     }
 
     fn visitor(&self, extensions: &Extensions) -> Result<Visitor, ErrorData> {

@@ -2,10 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
+use parking_lot::RwLock;
 use prometheus::{HistogramVec, IntCounterVec, core::Collector};
 use registry_core::{
     ErrorKind, Overview, Registry, RemoteKind, Source, Tool,
@@ -87,7 +88,7 @@ impl CallMetrics {
 
     /// The labels of the record's tool. The kind is that of the first tool with this name.
     fn counted(&self, record: &AuditRecord) -> Arc<Counted> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         if let Some(counted) = known.get(&*record.tool) {
             return Arc::clone(counted);
         }
@@ -95,7 +96,7 @@ impl CallMetrics {
         let Some(tool) = self.tools.get().and_then(|tools| tools.tool(&record.tenant, &record.tool)) else {
             return Arc::clone(&self.unknown);
         };
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         if known.len() >= MAX_TOOLS {
             return Arc::clone(&self.other);
         }
@@ -325,7 +326,7 @@ mod tests {
             call(&registry, ToolCall::new(&name, json!({}))).await;
             registry.remove(&name);
         }
-        assert_eq!(calls.known.read().unwrap().len(), MAX_TOOLS);
+        assert_eq!(calls.known.read().len(), MAX_TOOLS);
         let series = series(&calls.calls);
         assert_eq!(series.len(), MAX_TOOLS + 1);
         assert!(series.contains(&"other success: 3".to_owned()));

@@ -1,11 +1,6 @@
 //! `/api/doctor`: what a model can do with tools, seen by asking it, for the operator. One model is asked at a time.
 
-use std::{
-    fmt,
-    panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
-};
+use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use axum::{
     Extension, Json,
@@ -13,6 +8,7 @@ use axum::{
     http::{Method, StatusCode},
 };
 use futures_util::FutureExt;
+use parking_lot::{Mutex, MutexGuard};
 use registry_core::{BoxFuture, store::StoreError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,7 +76,7 @@ impl Doctor {
     }
 
     fn lock(&self) -> MutexGuard<'_, Asked> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Asks a model in a task, which is there as long as it counts as being asked; false while another one is.

@@ -3,12 +3,7 @@
 //! Files have the page's version in their address, so that a browser never asks again for one that it has, and never mixes two versions.
 //! A debug build reads them from their folder: a changed file is seen at the next reload.
 
-use std::{
-    borrow::Cow,
-    collections::BTreeMap,
-    io::Read,
-    sync::{LazyLock, Mutex, PoisonError},
-};
+use std::{borrow::Cow, collections::BTreeMap, io::Read, sync::LazyLock};
 
 use axum::{
     body::Bytes,
@@ -16,6 +11,7 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 use flate2::read::GzDecoder;
+use parking_lot::Mutex;
 use rust_embed::{Embed, EmbeddedFile};
 use sha2::{Digest, Sha256};
 use tower_http::compression::{
@@ -226,7 +222,7 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 /// A file as it is, unpacked once for all who ask.
 fn unpacked(packed: &EmbeddedFile) -> std::io::Result<Bytes> {
     static UNPACKED: Mutex<BTreeMap<[u8; 32], Bytes>> = Mutex::new(BTreeMap::new());
-    let mut unpacked = UNPACKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut unpacked = UNPACKED.lock();
     if let Some(content) = unpacked.get(&packed.metadata.sha256_hash()) {
         return Ok(content.clone());
     }

@@ -7,9 +7,10 @@ use std::{
         fd::{AsFd, OwnedFd},
         unix::net::UnixStream as StdStream,
     },
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::{UnixStream, unix::OwnedWriteHalf},

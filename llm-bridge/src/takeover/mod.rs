@@ -8,11 +8,9 @@ mod handed;
 mod join;
 mod sockets;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -171,7 +169,7 @@ impl Takeover {
     }
 
     fn sessions(&self) -> MutexGuard<'_, Sessions> {
-        self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.sessions.lock()
     }
 
     /// The MCP session of that id, where it is that user's.
@@ -199,7 +197,7 @@ impl Takeover {
 
     /// The messages that have come to programs after this one. To be taken once.
     pub(crate) fn messages(&self) -> Option<mpsc::Receiver<Message>> {
-        self.0.messages.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.messages.lock().take()
     }
 
     /// Notes that less of a session lies with the program before.

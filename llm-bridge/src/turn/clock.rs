@@ -1,11 +1,8 @@
 //! The time that the tools of a turn take, without the time in which a person is waited for.
 
-use std::{
-    collections::HashSet,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 /// Counts the time while tools run.
@@ -43,7 +40,7 @@ impl ToolClock {
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.state.lock());
         self.changed.notify_one();
     }
 
@@ -81,7 +78,7 @@ impl ToolClock {
         loop {
             let changed = self.changed.notified();
             let end = {
-                let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let state = self.state.lock();
                 state.since.and_then(|since| since.checked_add(self.limit.saturating_sub(state.spent)))
             };
             match end {

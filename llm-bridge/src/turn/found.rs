@@ -6,11 +6,11 @@
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use moka::sync::Cache;
+use parking_lot::Mutex;
 use toolrack_apis::{Content, Media, Message, Request, Role};
 
 /// How many conversations are remembered; those that were idle longest give way.
@@ -83,12 +83,12 @@ struct Names {
 impl Found {
     /// All of them.
     pub(super) fn names(&self) -> Vec<String> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).all.clone()
+        self.names.lock().all.clone()
     }
 
     /// Those that were found before this turn.
     pub(super) fn names_before(&self) -> Vec<String> {
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = self.names.lock();
         names.all.iter().take(names.before).cloned().collect()
     }
 
@@ -98,13 +98,13 @@ impl Found {
             return;
         }
         self.add(found);
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.names.lock();
         names.before = names.all.len();
     }
 
     /// Adds what this turn has found, for the turn and for those to come.
     pub(super) fn add(&self, found: &[String]) {
-        merge(&mut self.names.lock().unwrap_or_else(PoisonError::into_inner).all, found);
+        merge(&mut self.names.lock().all, found);
         let Some(key) = &self.key else { return };
         // Another turn of the same conversation may have found something meanwhile.
         self.findings.0.entry(key.clone()).and_upsert_with(|known| {

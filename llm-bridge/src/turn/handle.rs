@@ -4,11 +4,12 @@ use std::{
     future::poll_fn,
     panic::AssertUnwindSafe,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 use toolrack_apis::{Failure, Message, SeenAnswer, TurnEvent};
@@ -127,7 +128,7 @@ impl Turn {
 
     /// What the turn has added to the conversation. It is there once the turn has [finished](TurnEvent::Finished), and is given once.
     pub fn take_answer(&mut self) -> TurnAnswer {
-        std::mem::take(&mut self.answer.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.answer.lock())
     }
 
     /// Ends the tools of the turn from outside, and the turn when its next event is waited for.

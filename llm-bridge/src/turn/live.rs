@@ -3,12 +3,13 @@
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use registry_core::trace::TraceParent;
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +43,7 @@ pub(crate) struct LiveTurns {
 
 impl LiveTurns {
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, LiveTurn>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+        self.turns.lock()
     }
 
     /// Notes a turn that begins.

@@ -2,9 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock, PoisonError, RwLock, Weak},
+    sync::{Arc, LazyLock, Weak},
 };
 
+use parking_lot::RwLock;
 use registry_core::Tool;
 use serde_json::Value;
 use toolrack_apis::{Definer, LeftOut, Provider, Subject};
@@ -22,10 +23,10 @@ pub(crate) struct Prepared(RwLock<HashMap<Provider, Arc<PreparedDefinitions>>>);
 impl Prepared {
     /// The definitions for an API.
     pub(crate) fn of(&self, api: Provider) -> Arc<PreparedDefinitions> {
-        if let Some(prepared) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&api) {
+        if let Some(prepared) = self.0.read().get(&api) {
             return Arc::clone(prepared);
         }
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.write();
         Arc::clone(all.entry(api).or_insert_with(|| Arc::new(PreparedDefinitions::new(api))))
     }
 }
@@ -61,11 +62,11 @@ impl PreparedDefinitions {
     /// A tool's definition. Of a tool that cannot be defined the log says why, once.
     pub(crate) fn definition(&self, tool: &Arc<Tool>) -> Option<Definition> {
         let address = Arc::as_ptr(tool).addr();
-        if let Some(kept) = self.kept.read().unwrap_or_else(PoisonError::into_inner).get(&address) {
+        if let Some(kept) = self.kept.read().get(&address) {
             return kept.definition.clone();
         }
         let definition = self.define(subject(tool));
-        let mut all = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.kept.write();
         if all.len() == all.capacity() {
             all.retain(|_, kept| kept.tool.strong_count() > 0);
         }
@@ -152,7 +153,7 @@ mod tests {
         for _ in 0..1000 {
             prepared.definition(&tool(json!({"type": "object"}))).unwrap();
         }
-        assert!(prepared.kept.read().unwrap().len() < 100);
+        assert!(prepared.kept.read().len() < 100);
         assert!(prepared.definition(&unknown).is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! The tool with which a model reads on in a result that was shortened.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use registry_core::{Handler, Tool, ToolContext, ToolError, ToolPolicy, ToolResult, ToolSpec, flow::Reads};
 use serde_json::{Map, Value, json};
@@ -151,13 +151,13 @@ impl Offer {
             let offer = Arc::clone(self);
             spawn_blocking(move || offer.shortened_as(text, limit)).await.unwrap_or_default()
         };
-        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).extend(id);
+        self.left_out.lock().extend(id);
         text
     }
 
     /// The whole texts of the results of this turn that were shortened, with their ids, once.
     pub(super) fn take_left_out(&self) -> Vec<(String, Arc<str>)> {
-        let ids = std::mem::take(&mut *self.left_out.lock().unwrap_or_else(PoisonError::into_inner));
+        let ids = std::mem::take(&mut *self.left_out.lock());
         let text_of = |id: String| self.kept.get(&self.owner, &id).map(|text| (id, text));
         ids.into_iter().filter_map(text_of).collect()
     }

@@ -1,6 +1,6 @@
 //! What a turn does: from a request to the model's last word.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use futures_util::{future::OptionFuture, join};
 use registry_core::{
@@ -239,7 +239,7 @@ impl Run {
         let messages = self.added_behind(self.place.resumed.messages).to_vec();
         let (found, seen) = (self.offer.found.names(), self.place.seen.take());
         let added = TurnAnswer { messages, found, seen };
-        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = added;
+        *self.answer.lock() = added;
         let _ = self.events.send(last.into()).await;
     }
 

@@ -1,10 +1,8 @@
 //! Runs the calls of one answer side by side and keeps their order.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use registry_core::{
     Content, ErrorKind, EventSink, PendingQuestion, ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome,
     ToolResult,
@@ -61,11 +59,11 @@ pub(super) struct Outcomes(Arc<Mutex<BTreeMap<usize, Reported>>>);
 
 impl Outcomes {
     fn add(&self, place: usize, reported: Reported) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(place, reported);
+        self.0.lock().insert(place, reported);
     }
 
     pub(super) fn take(&self) -> BTreeMap<usize, Reported> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 }
 

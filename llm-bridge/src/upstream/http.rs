@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -11,6 +11,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, Response, header},
 };
 use futures_util::stream;
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::redirect;
 use serde_json::Value;
 use toolrack_apis::{Request, Wire, completion::CompletionWire, json::values_in, openai::OpenAiWire};
@@ -84,7 +85,7 @@ impl HttpUpstream {
 
     /// What is known of the server so far.
     pub(super) fn recognition(&self) -> MutexGuard<'_, Recognition> {
-        self.recognition.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recognition.lock()
     }
 
     /// Asks for an answer. `context` is the size of the model's context, where the settings say it.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -11,6 +11,7 @@ use axum::{
     http::{HeaderMap, Method, Response},
 };
 use futures_util::future::join_all;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use serde_json::{
     Value,
@@ -96,7 +97,7 @@ impl Server {
     }
 
     fn last_list(&self) -> MutexGuard<'_, List> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock()
     }
 
     /// Whether it had a model when it listed them last.

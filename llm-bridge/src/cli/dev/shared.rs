@@ -1,12 +1,8 @@
 //! What one program leaves to the next.
 
-use std::{
-    collections::VecDeque,
-    io,
-    os::unix::net::UnixDatagram,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::VecDeque, io, os::unix::net::UnixDatagram};
 
+use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
 
 use crate::{
@@ -45,7 +41,7 @@ impl Shared {
     }
 
     fn sessions<T>(&self, run: impl FnOnce(&mut VecDeque<Session>) -> T) -> T {
-        run(&mut self.sessions.lock().unwrap_or_else(PoisonError::into_inner))
+        run(&mut self.sessions.lock())
     }
 
     pub(super) fn begin(&self, succeeds: bool) -> Begin {

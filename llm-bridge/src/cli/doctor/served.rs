@@ -1,11 +1,9 @@
 //! The doctor of a server, which an admin asks for in the console.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use indicatif::ProgressBar;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{Asking, best::Best, look, write::write};
@@ -37,7 +35,7 @@ impl ExamineModel for ServedDoctor {
     fn begin(&self, model: Option<String>) -> Examination {
         let bar = ProgressBar::hidden();
         let (shown, doctor) = (bar.clone(), self.clone());
-        let last = || doctor.best.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = || doctor.best.lock();
         *last() = None;
         let doctor = self.clone();
         let report = async move {
@@ -54,14 +52,14 @@ impl ExamineModel for ServedDoctor {
             }
             let report = serde_json::to_value(&looked.report).map_err(|error| error.to_string())?;
             let best = (looked.report.settings, looked.report.model);
-            *doctor.best.lock().unwrap_or_else(PoisonError::into_inner) = Some(best);
+            *doctor.best.lock() = Some(best);
             Ok::<Value, String>(report)
         };
         Examination { looks_at: Box::new(move || shown.message()), report: Box::pin(report) }
     }
 
     fn write(&self) -> Result<String, String> {
-        let best = self.best.lock().unwrap_or_else(PoisonError::into_inner);
+        let best = self.best.lock();
         let (best, model) = best.as_ref().ok_or("there is no report; ask a model first")?;
         write(&self.settings, &self.host_tables, best, model)
     }

@@ -1,9 +1,6 @@
 //! Asks the model a question of an example, as a chat would, and reads which tool it calls.
 
-use std::{
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use registry_core::{
     Caller, Example, SEARCH_TOOLS, Selection,
@@ -71,7 +68,7 @@ impl Model {
         let mut made = Vec::new();
         let patience = self.patience;
         let answered = timeout(patience, self.read(&example.question, &mut made)).await;
-        let calls = std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner));
+        let calls = std::mem::take(&mut *self.calls.lock());
         match answered {
             Err(_) => return Ok(Answer::Failed(format!("no answer in {} s", patience.as_secs()))),
             Ok(Err(failure)) if self.name.is_empty() => return Err(failure),

@@ -1,7 +1,8 @@
 //! A registry with the tools of another, of which none runs: what the model calls is noted.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use registry_core::{Registry, Selection, ToolError, ToolPolicy, handler_fn};
 use serde_json::{Map, Value};
 
@@ -20,7 +21,7 @@ pub(super) fn stand_in(selection: &Selection) -> Result<(Registry, Calls), Strin
         };
         let (name, calls) = (tool.name().to_owned(), Arc::clone(&calls));
         let note = handler_fn(move |_, arguments| {
-            calls.lock().unwrap_or_else(PoisonError::into_inner).push((name.clone(), arguments));
+            calls.lock().push((name.clone(), arguments));
             std::future::ready(Err(ToolError::failed("no tool runs while the model is tried")))
         });
         registry.register(tool.spec().clone(), policy, Some(note)).map_err(|error| error.to_string())?;

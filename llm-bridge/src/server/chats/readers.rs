@@ -1,12 +1,9 @@
 //! Who reads the events of a turn: so many at once, and what is large is made once for all of them.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use axum::{body::Bytes, http::StatusCode};
-use tokio::sync::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     message::Shown,
@@ -19,7 +16,7 @@ const MAX_READERS: usize = 16;
 
 /// The readers of all turns, by chat.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Readers(Arc<std::sync::Mutex<HashMap<ChatId, usize>>>);
+pub(super) struct Readers(Arc<Mutex<HashMap<ChatId, usize>>>);
 
 /// One that reads, as long as it does.
 #[derive(Debug)]
@@ -30,7 +27,7 @@ pub(super) struct Reader {
 
 impl Readers {
     fn lock(&self) -> MutexGuard<'_, HashMap<ChatId, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Another reader of a chat's turn.
@@ -69,12 +66,12 @@ impl Drop for Reader {
 #[derive(Debug)]
 pub(super) struct Shared {
     event: &'static str,
-    made: Mutex<Option<(u64, Bytes)>>,
+    made: tokio::sync::Mutex<Option<(u64, Bytes)>>,
 }
 
 impl Shared {
     pub(super) fn new(event: &'static str) -> Self {
-        Self { event, made: Mutex::default() }
+        Self { event, made: tokio::sync::Mutex::default() }
     }
 
     /// The frame at this position or a later one: the one that is there, or that of the message as it is now, made beside the runtime.

@@ -4,11 +4,12 @@
 use std::{
     collections::{HashMap, VecDeque},
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use axum::body::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use registry_core::{UserPlaces, store::ChatKey};
 use serde::Serialize;
 use tokio::{
@@ -62,7 +63,7 @@ pub(in crate::server) struct Turns {
 
 impl Turns {
     fn lock(&self) -> MutexGuard<'_, HashMap<ChatId, Arc<Live>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 
     /// The turn of a chat, also one that has ended a moment ago.
@@ -166,7 +167,7 @@ impl Live {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The answer so far, and the position up to which it goes.

@@ -1,17 +1,13 @@
 //! Receives and reads uploaded files, with limits on how many at once.
 
-use std::{
-    collections::HashMap,
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
     http::{HeaderMap, StatusCode, header},
 };
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use registry_core::ToolError;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -87,7 +83,7 @@ struct UserPlace {
 impl UserPlace {
     /// `None` when the limit is reached.
     fn take(users: &Arc<Mutex<HashMap<(String, String), usize>>>, user: (String, String)) -> Option<Self> {
-        let mut held = users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = users.lock();
         let count = held.entry(user.clone()).or_default();
         if *count >= TAKEN_OF_A_USER {
             return None;
@@ -99,7 +95,7 @@ impl UserPlace {
 
 impl Drop for UserPlace {
     fn drop(&mut self) {
-        let mut held = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.users.lock();
         if let Some(count) = held.get_mut(&self.user) {
             *count -= 1;
             if *count == 0 {
@@ -318,6 +314,6 @@ mod tests {
         held.push(take("default", "ada").unwrap());
         assert!(take("default", "ada").is_none());
         drop(held);
-        assert!(users.lock().unwrap().is_empty());
+        assert!(users.lock().is_empty());
     }
 }

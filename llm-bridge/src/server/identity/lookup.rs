@@ -1,14 +1,11 @@
 //! Who is behind a credential: looked up in the store, and believed for a moment.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use axum::http::{HeaderMap, HeaderValue};
 use jiff::Timestamp;
 use moka::sync::Cache;
+use parking_lot::Mutex;
 use registry_core::{
     Caller, CallerAuthority, DEFAULT_TENANT, Permission, Registry, StoredRegistry,
     clock::{Clock, SystemClock},
@@ -334,7 +331,7 @@ impl Identities {
     /// The tenant's registry, attached to the store.
     async fn tenant(&self, tenant: &str) -> Result<StoredRegistry, StoreError> {
         let cell = {
-            let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tenants = self.tenants.lock();
             Arc::clone(tenants.entry(tenant.to_owned()).or_default())
         };
         let attach = || async {

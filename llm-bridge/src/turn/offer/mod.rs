@@ -4,9 +4,10 @@ mod definitions;
 
 use std::{
     collections::{BTreeSet, HashSet},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use registry_core::{Effect, Selection, Source, Tool, ToolContext, ToolOutcome};
 use toolrack_apis::{
     BadRequest, CallInput, ClientTool, Media, Request, ToolChoice, ToolInput,

@@ -5,11 +5,12 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -94,7 +95,7 @@ impl Turns {
     }
 
     fn claim_now(&self, owned: &str, stopping: &CancellationToken) -> Result<Claim, Standing> {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.0.lock();
         match turns.entry(owned.to_owned()) {
             Entry::Occupied(before) => Err(before.get().clone()),
             Entry::Vacant(place) => {
@@ -108,7 +109,7 @@ impl Turns {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.turns.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.owned);
+        self.turns.0.lock().remove(&self.owned);
         self.over.cancel();
     }
 }
