@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    message::Kept,
+    kept_message::Kept,
     running::{ChatId, Live},
 };
 

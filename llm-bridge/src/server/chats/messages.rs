@@ -8,7 +8,7 @@ use registry_core::store::ChatError;
 
 use super::{
     Access, ChatShown, NOT_FOUND,
-    message::{Kept, file as file_of},
+    kept_message::{Kept, file as file_of},
     reading,
     tree::Tree,
 };

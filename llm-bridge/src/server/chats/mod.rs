@@ -2,6 +2,7 @@
 
 mod export;
 mod keeper;
+mod kept_message;
 mod list;
 mod message;
 mod messages;

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use toolrack_apis::{Message, Role};
 
 use super::{
-    message::{By, Kept, Status, as_interrupted},
+    kept_message::{Kept, as_interrupted},
+    message::{By, Status},
     messages::unknown,
     settings::Settings,
     tree::Tree,

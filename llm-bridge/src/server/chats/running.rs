@@ -21,7 +21,8 @@ use toolrack_apis::{Encode, Failure, FailureKind, Message, ToolStatus, TurnEvent
 
 use super::{
     keeper::Keeper,
-    message::{CallPart, Kept, Shown, Status, as_seen},
+    kept_message::{Kept, as_seen},
+    message::{CallPart, Shown, Status},
     readers::{Readers, Shared},
     record::Record,
 };

@@ -20,7 +20,8 @@ use toolrack_apis::{BadRequest, Decoded, Front, Message, Role, openai::OpenAiFro
 use super::{
     Access, NOT_FOUND,
     keeper::Keeper,
-    message::{By, Kept, Shown, Status},
+    kept_message::Kept,
+    message::{By, Shown, Status},
     plan::{GO_ON, NewTurn},
     reading,
     running::{Live, Running, said_before},
