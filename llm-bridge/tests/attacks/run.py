@@ -860,7 +860,7 @@ def _(server):
 
 @row("A37", "large calls of one user, and one of another")
 def _(server):
-    body, slow = large_call(1), large_call(16)
+    body, slow = large_call(1), large_call(8)
     flood = threading.Thread(target=lambda: at_once(CONNECTIONS // 4, lambda _: server.request("POST", "/execute", slow)))
     flood.start()
     time.sleep(1)
