@@ -218,7 +218,11 @@ class Provider(Quiet):
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
         time.sleep(5)
-        self.send_error(400)
+        self.close_connection = True
+        try:
+            self.send_error(400)
+        except OSError:
+            pass
 
 
 class Model(Quiet):
