@@ -862,7 +862,7 @@ def _(server):
         at_once(8, send)
 
 
-@row("A37", "large calls of one user, and one of another", memory=700 * MIB)
+@row("A37", "large calls of one user, and one of another", memory=800 * MIB)
 def _(server):
     body, slow = large_call(1), large_call(8)
     flood = threading.Thread(target=lambda: at_once(CONNECTIONS // 4, lambda _: server.request("POST", "/execute", slow)))
