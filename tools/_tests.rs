@@ -78,7 +78,7 @@ fn b20_each_tool_says_what_its_results_hold_and_what_goes_out_with_a_call() {
     for tool in registry.list_all(true) {
         let expected = match tool.name() {
             "deep_analysis" | "graph_search" | "query_documents_metadata" | "retrieve_documents" => {
-                ("private,untrusted", "nothing")
+                ("private, untrusted", "nothing")
             }
             "research" | "research.fetch_webpage" | "web_search" => ("untrusted", "outside"),
             "scheduler.add_job" => ("", "outside"),
