@@ -1,91 +1,7 @@
 // A chat with calls that the tab keeps, on a desktop and on a phone, and a server with a key.
 
 import { ERASE, QUESTION, URL_UNDER_TEST, WAIT, answerText, ask, check, equal, idle, noOverflow, open, shot, withoutChats } from './support.mjs';
-
-const SOURCES = `Sources for "why water boils":
-1. Boiling <b onclick="alert(1)">water</b> (https://one.example/boil_(water)).
-2. javascript:alert(1) http://two.example/?a=1&b=2, ${'long'.repeat(30)}`;
-
-/** What the server sends of a call with a word to the user. */
-function research() {
-  const call = { id: 'call-1', name: 'research' };
-  const chunks = [
-    { x_toolrack: { type: 'call_started', ...call, arguments: { query: 'why water boils' }, dialect: 'native' } },
-    { x_toolrack: { type: 'call_finished', ...call, success: true, result: '1. Boiling water', message: SOURCES, duration_ms: 812 } },
-    { choices: [{ delta: { content: 'Water boils when its vapour pressure reaches that of the air.' } }] },
-    { choices: [{ delta: {}, finish_reason: 'stop' }] },
-  ];
-  return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`;
-}
-
-/** What the server sends of a search in documents, and of an answer that names them. */
-function grounded() {
-  const call = { id: 'call-1', name: 'retrieve_documents' };
-  const passage = (source, section, place, text) => ({ source, section, place, kind: 'markdown', score: 7, text });
-  const passages = [
-    passage('notes/tea.md', 'Tea > Green', 'line 5', 'Green tea is steeped at 75 degrees. <b onclick="alert(1)">x</b>'),
-    passage('notes/tea.md', 'Tea > Black', 'lines 8-9', 'Black tea is steeped at 95 degrees.'),
-    passage('prices.csv', '', 'line 50', 'oolong costs 4'),
-  ];
-  const text = 'Green tea takes 75 degrees (notes/tea.md, Tea > Green, line 5), black tea 95 (`tea.md`, lines 8-9).\n\nOolong costs 4, says **prices.csv**. Not so: my-prices.csv, [1] and\n\n```\nprices.csv\n```\n';
-  const chunks = [
-    { x_toolrack: { type: 'call_started', ...call, arguments: { query: 'tea' }, dialect: 'native' } },
-    { x_toolrack: { type: 'call_finished', ...call, success: true, result: { passages }, duration_ms: 8 } },
-    { x_toolrack: { type: 'call_started', id: 'call-2', name: 'deep_analysis', arguments: { question: 'tea' }, dialect: 'native' } },
-    { x_toolrack: { type: 'call_finished', id: 'call-2', name: 'deep_analysis', success: true, result: { answer: 'x [2]', sources: [{ number: 2, source: 'prices.csv', section: '', place: 'line 50' }] }, duration_ms: 8 } },
-    { choices: [{ delta: { content: `${text}\nIt is 4 [2].` } }] },
-    { choices: [{ delta: {}, finish_reason: 'stop' }] },
-  ];
-  return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`;
-}
-
-const PICTURE = 'iVBORw0KGgoAAAANSUhEUgAAAKAAAABQCAIAAAARP+ljAAAA4klEQVR42u3csQkAIAxFwWzgppbO6wKCI2SHFEHkwP7DuzYY+57yG2uWn92e3RAasNCAhQYMGLBdwHYB2wUMWGjAQgMWGrBdwHYB2wUMWGjAQgMWGjDgVmCx/t4FDFhowEIDBgzYLmC7gO0CBiw0YKEBCw3YLmC7gO0CBiw0YKEBCw0YcC+wWK4qhQYsNGDAgO0CtgvYLmDAQgMWGrDQgO0CtgvYLmDAQgMWGrDQgAEDtuufLLuuKu0CBiw0YKEBCw3YLmC7gO0CBiw0YKEBCw3YLmC7gO0CBiw0YKEBC/3gbgKYfTVlY3fNFwAAAABJRU5ErkJggg==';
-
-/** What the server sends of calls whose results have parts. */
-function parts() {
-  const call = { id: 'call-1', name: 'report' };
-  const file = (name, size) => ({ name, size, id: name, path: `api/files/${name}/${name}`, mimeType: 'text/csv' });
-  const message = (part, text) => ({ choices: [{ delta: { content: text } }], x_toolrack: { type: 'message', id: call.id, part } });
-  const rows = Array.from({ length: 30 }, (_, day) => [`2026-11-${day + 1} <b>bold</b>`, day / 2, null]);
-  const chunks = [
-    { x_toolrack: { type: 'call_started', ...call, arguments: {}, dialect: 'native' } },
-    message({ type: 'text', text: 'Reading ' }, 'Reading '),
-    message({ type: 'text', text: 'the sensors.' }, 'the sensors.'),
-    { x_toolrack: { type: 'call_finished', ...call, success: true, result: null, message: null, duration_ms: 812 } },
-    message({ type: 'image', ...file('map.png', 250), mimeType: 'image/png' }, '![map.png](http://rack/map.png)'),
-    message({ type: 'audio', ...file('wind.wav', 1644), mimeType: 'audio/wav' }, '[wind.wav](http://rack/wind.wav)'),
-    message({ type: 'table', columns: ['day', 'degrees', 'wind'], rows, total: 230, ...file('table.csv', 5000) }, '| day | degrees | wind |'),
-    message({ type: 'markdown', text: '**Storm** from the west.\n\n<img src=x onerror="alert(1)"><script>alert(2)</script>' }, '**Storm**'),
-    message({ type: 'file', ...file('report.csv', 8) }, '[report.csv](http://rack/report.csv)'),
-    message({ type: 'file', ...file('gone.csv', 8) }, '[gone.csv](http://rack/gone.csv)'),
-    { choices: [{ delta: {}, finish_reason: 'stop' }] },
-  ];
-  return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`;
-}
-
-/** What the server sends of thinking, twelve equal calls, and one that fails. */
-function repeated() {
-  const call = (id, place, success = true) => [
-    { x_toolrack: { type: 'call_started', id, name: 'look', arguments: { place }, dialect: 'native' } },
-    { x_toolrack: { type: 'call_finished', id, name: 'look', success, result: success ? 'nothing' : null, error: success ? null : 'There is no such place; name one from the list', duration_ms: 0 } },
-  ];
-  const chunks = [
-    { choices: [{ delta: { reasoning_content: 'Let me see' } }] },
-    ...Array.from({ length: 12 }, (_, index) => call(`call-${index}`, 'here')).flat(),
-    ...call('call-12', 'nowhere', false),
-    { choices: [{ delta: {}, finish_reason: 'length' }] },
-  ];
-  return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`;
-}
-
-/** A second of silence. */
-function silence() {
-  const wave = Buffer.alloc(44 + 8000);
-  wave.write('RIFF', 0); wave.writeUInt32LE(36 + 8000, 4); wave.write('WAVEfmt ', 8);
-  wave.writeUInt32LE(16, 16); wave.writeUInt16LE(1, 20); wave.writeUInt16LE(1, 22); wave.writeUInt32LE(8000, 24);
-  wave.writeUInt32LE(8000, 28); wave.writeUInt16LE(1, 32); wave.writeUInt16LE(8, 34); wave.write('data', 36); wave.writeUInt32LE(8000, 40);
-  return wave.fill(128, 44);
-}
+import { PICTURE, SOURCES, grounded, parts, repeated, research, silence, withPause } from './streams.mjs';
 
 /** Lets a page get an answer with parts, and their files. */
 async function withParts(page) {
@@ -293,18 +209,19 @@ export async function desktop(browser) {
   });
 
   await check('b17 equal calls are one card, thinking is folded with its time, and an error says what to do', async () => {
-    await page.route('**/v1/chat/completions', (route) => route.fulfill({ contentType: 'text/event-stream', body: repeated() }));
+    await withPause(page, repeated(), 1500);
     await ask(page, 'Again and again');
     await idle(page);
     const answer = page.locator('.answer:last-child');
     equal(await answer.locator('.call').evaluateAll((cards) => cards.map((card) => [card.dataset.name, card.querySelector('.count')?.textContent ?? ''])),
-      [['look', '× 12'], ['look', '']], 'cards');
-    equal(await answer.locator('.thinking').evaluate((node) => [node.open, node.querySelector('summary').innerText]), [false, 'Thought for 1.0 s'], 'thinking');
+      [['look', '× 12'], ['look', ''], ['look', ''], ['look', '']], 'cards');
+    const [isOpen, title] = await answer.locator('.thinking').evaluate((node) => [node.open, node.querySelector('summary').innerText]);
+    const [, seconds] = /^Thought for (\d\.\d) s$/.exec(title) ?? [];
+    if (isOpen || !(seconds >= 1.2 && seconds < 4)) throw new Error(`thinking is open: ${isOpen}, “${title}” of 1.5 s`);
     await answer.locator('.thinking summary').click();
     await answer.locator('.thinking-text:has-text("Let me see")').waitFor();
-    equal(await answer.locator('.call-line').last().innerText(), 'There is no such place; name one from the list', 'error');
+    equal(await answer.locator('[data-state="failed"] .call-line').innerText(), 'There is no such place; name one from the list', 'error');
     equal(await answer.locator('.notice').innerText(), 'The answer was cut off at the model’s length limit.', 'end');
-    await page.unroute('**/v1/chat/completions');
   });
 
   await check('b17 what an answer takes from documents has numbered notes that open the passage, by keyboard', async () => {

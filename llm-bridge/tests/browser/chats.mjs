@@ -161,7 +161,7 @@ export async function chats(browser) {
     await page.click('.chat-delete .danger');
     await page.waitForSelector('#welcome');
     await page.click('#settings-open');
-    await page.waitForSelector('#settings-rules + .empty');
+    await page.waitForSelector('#settings-rules + .rules-list .empty');
     await page.keyboard.press('Escape');
   });
 

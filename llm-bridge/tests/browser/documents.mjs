@@ -15,6 +15,12 @@ function drag(page, type, files) {
   }, [type, files]);
 }
 
+/** Drops files, and says that they are to be shared. */
+async function shared(page, files) {
+  await drag(page, 'drop', files);
+  await page.click('#documents-share');
+}
+
 /** Drops a real file or folder, as a person does. */
 async function dropFromDisk(page, path) {
   const session = await page.context().newCDPSession(page);
@@ -55,7 +61,7 @@ export async function documents(browser) {
 
   await check('dropped files are added, and one that cannot be read is refused in words', async () => {
     await drag(page, 'dragover', NOTES);
-    await drag(page, 'drop', [...NOTES, ['cat.png', 'no text']]);
+    await shared(page, [...NOTES, ['cat.png', 'no text']]);
     await added(page, '2 added, 1 not added.');
     equal(await page.locator('#drop:popover-open').count(), 0, 'overlays left');
     const [oolong, prices, cat] = await transfers(page);
@@ -66,7 +72,7 @@ export async function documents(browser) {
   });
 
   await check('what is there as it is, and a file that the server cannot read, are reported', async () => {
-    await drag(page, 'drop', [NOTES[0], ['broken.pdf', 'no pdf'], ['prices.csv', 'drink,price\noolong,5\n']]);
+    await shared(page, [NOTES[0], ['broken.pdf', 'no pdf'], ['prices.csv', 'drink,price\noolong,5\n']]);
     await added(page, '1 updated, 1 unchanged, 1 not added.');
     equal((await transfers(page))[1], ['broken.pdf', 'The file cannot be read: it is no PDF'], 'broken file');
   });
@@ -75,6 +81,7 @@ export async function documents(browser) {
     for (const name of ['notes', 'notes/deep', 'notes/.git']) mkdirSync(join(folder, name));
     for (const [name, text] of [['notes/sencha.md', '# Sencha\n\nSencha is green.\n'], ['notes/deep/matcha.txt', 'Matcha is ground.'], ['notes/leaf.jpg', ''], ['notes/.git/config.md', '# Hidden']]) writeFileSync(join(folder, name), text);
     await dropFromDisk(page, join(folder, 'notes'));
+    await page.click('#documents-share');
     await added(page, '2 added, 2 hidden files or of other kinds left out.');
     equal(await listed(page, 'uploads/local/notes'), ['sencha.md'], 'documents in it');
     equal(await listed(page, 'uploads/local/notes/deep'), ['matcha.txt'], 'documents below it');
@@ -144,7 +151,7 @@ export async function documents(browser) {
 
   await check('what is sent can be stopped', async () => {
     await page.route('**/api/documents?name=**', () => {});
-    await drag(page, 'drop', NOTES);
+    await shared(page, NOTES);
     await page.waitForSelector('.transfer:first-child .spinner');
     await shot(page, 'documents-sending');
     await page.click('#documents-stop');
@@ -174,7 +181,7 @@ export async function documents(browser) {
 
   await check('a file that is too large is not sent', async () => {
     await page.route('**/api/documents', (route) => route.fulfill({ json: { documents: [], total: 0, may_add: true, extensions: ['md'], max_bytes: 2 ** 20 } }));
-    await drag(page, 'drop', [['large.md', 'x'.repeat(2 ** 20 + 1)]]);
+    await shared(page, [['large.md', 'x'.repeat(2 ** 20 + 1)]]);
     await added(page, '1 not added.');
     equal((await transfers(page))[0], ['large.md', 'It is larger than 1 MiB; split it'], 'reported');
     await page.unroute('**/api/documents');
@@ -205,7 +212,7 @@ export async function documentsOnPhone(browser) {
     await page.click('#tools-toggle');
     await shot(page, 'phone-documents-open');
     await page.click('#documents-open');
-    await drag(page, 'drop', [...NOTES, [`${'long'.repeat(30)}.md`, '# A title\n\nText.'], ['cat.png', '']]);
+    await shared(page, [...NOTES, [`${'long'.repeat(30)}.md`, '# A title\n\nText.'], ['cat.png', '']]);
     await added(page, '3 added, 1 not added.');
     await shot(page, 'phone-documents');
     await noOverflow(page);

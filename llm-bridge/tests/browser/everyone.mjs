@@ -18,6 +18,7 @@ export async function everyone(browser) {
       });
     });
     await page.waitForFunction(() => document.title.startsWith('(1)'));
+    await page.waitForFunction(() => window.told.length > 0);
     const told = [['drop_file waits for your approval', 'a1']];
     equal(await page.evaluate(() => window.told), told, 'told');
     // Looked for again, when the page is shown again.
@@ -27,6 +28,41 @@ export async function everyone(browser) {
     ]);
     equal(await page.evaluate(() => window.told), told, 'told once');
     await context.close();
+  });
+
+  await check('b17 where only the service worker can notify, as on phones, it does, and a click brings the tab to the front', async () => {
+    const { page, context } = await openKept(browser, '', {}, async (one) => {
+      await one.addInitScript(() => {
+        window.told = [];
+        window.Notification = class {
+          static permission = 'granted';
+          constructor() { throw new TypeError('Illegal constructor'); }
+        };
+        const registration = { active: {}, showNotification: async (title, about) => { window.told.push([title, about.tag]); } };
+        Object.defineProperty(navigator, 'serviceWorker', { value: { register: async () => registration, getRegistration: async () => registration } });
+        localStorage.setItem('toolrack.notify', 'true');
+        Object.defineProperty(document, 'hidden', { get: () => true });
+      });
+    });
+    await page.waitForFunction(() => window.told.length > 0);
+    equal(await page.evaluate(() => window.told), [['drop_file waits for your approval', 'a1']], 'told');
+    await context.close();
+    const done = [];
+    const listeners = {};
+    const tab = (path) => ({ url: new URL(path, URL_UNDER_TEST).href, focus: () => done.push(`focus ${path}`) });
+    let tabs = [tab('admin'), tab('#chat_1')];
+    const worker = {
+      registration: { scope: URL_UNDER_TEST }, addEventListener: (name, listener) => { listeners[name] = listener; },
+      clients: { matchAll: async () => tabs, openWindow: (url) => done.push(`open ${url}`) },
+    };
+    new Function('self', await (await fetch(new URL('worker.js', URL_UNDER_TEST))).text())(worker);
+    for (const left of [tabs, []]) {
+      tabs = left;
+      let work;
+      listeners.notificationclick({ notification: { close: () => done.push('close') }, waitUntil: (one) => { work = one; } });
+      await work;
+    }
+    equal(done, ['close', 'focus #chat_1', 'close', `open ${URL_UNDER_TEST}`], 'clicks');
   });
 
   await check('b17 who wants less motion gets panels that do not slide', async () => {

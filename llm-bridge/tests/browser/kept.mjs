@@ -40,15 +40,16 @@ const CHAT = {
 };
 const CONSOLE = ['overview', 'tools', 'people', 'audit'];
 
-/** Opens a view before a server that says what is written down. */
-export async function openKept(browser, address, options, before = async () => {}) {
+/** Opens a view before a server that says what is written down; an answer may be a function of its route. The time stands still at `now`. */
+export async function openKept(browser, address, options, before = async () => {}, answers = ANSWERS, now = NOW) {
   const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'UTC', serviceWorkers: 'block', ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(WAIT);
   await before(page);
-  await page.clock.setFixedTime(NOW);
+  if (now) await page.clock.setFixedTime(now);
   await page.route(/\/(api|v1|healthz)(\/|\?|$)/, (route) => {
-    const answer = ANSWERS[new URL(route.request().url()).pathname];
+    const answer = answers[new URL(route.request().url()).pathname];
+    if (typeof answer === 'function') return answer(route);
     return answer ? route.fulfill({ json: answer }) : route.fulfill({ status: 404, json: { error: { message: 'nothing is kept here', type: 'not_found' } } });
   });
   await page.goto(URL_UNDER_TEST + address);

@@ -136,6 +136,17 @@ export async function markdown(browser) {
     await text.locator('.footnote-backref').press('Enter');
     equal(await page.evaluate(() => [location.hash, document.documentElement.scrollTop, document.body.scrollTop]), ['', 0, 0], 'address, and how far the page itself is scrolled');
   });
+  await check('b17 a diagram that is gone leaves no listener behind', async () => {
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    await ask(page, 'Once more');
+    await idle(page);
+    await page.frameLocator('iframe.diagram').first().locator('svg .node').first().waitFor();
+    const session = await context.newCDPSession(page);
+    const { result } = await session.send('Runtime.evaluate', { expression: 'window' });
+    const { listeners } = await session.send('DOMDebugger.getEventListeners', { objectId: result.objectId });
+    equal(listeners.filter(({ type }) => type === 'message').length, 1, 'listeners');
+  });
   await check('b17 Markdown is drawn as it comes: no raw signs of it are seen on the way', async () => {
     await slowly(page, 'One **bold** word.\n\n- an `item`\n- and *another*\n\n## End\n\nLast.', 1, 15);
     await page.evaluate(() => {

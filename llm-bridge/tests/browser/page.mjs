@@ -11,8 +11,10 @@
 // playwright-core comes from `npm install` here, from NODE_PATH, or from the
 // node_modules of the working directory.
 
+import { approvals } from './approvals.mjs';
 import { desktop, keyed, phone } from './chat.mjs';
 import { chats, chatsOnPhone } from './chats.mjs';
+import { clauses } from './clauses.mjs';
 import { consoleDoctor, consoleForOthers, consoleLooks, consoleOfAdmins } from './console.mjs';
 import { documents, documentsOnPhone } from './documents.mjs';
 import { everyone } from './everyone.mjs';
@@ -20,6 +22,7 @@ import { flow } from './flow.mjs';
 import { kept } from './kept.mjs';
 import { languages, looks, server } from './looks.mjs';
 import { longChats, markdown } from './markdown.mjs';
+import { races } from './races.mjs';
 import { chromium, counted } from './support.mjs';
 
 const browser = await chromium.launch({
@@ -27,7 +30,7 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
 try {
-  const parts = { desktop, phone, keyed, chats, chatsOnPhone, documents, documentsOnPhone, markdown, longChats, looks, kept, everyone, server, languages, flow, consoleOfAdmins, consoleDoctor, consoleForOthers, consoleLooks };
+  const parts = { desktop, phone, keyed, chats, chatsOnPhone, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, looks, kept, everyone, server, languages, flow, consoleOfAdmins, consoleDoctor, consoleForOthers, consoleLooks };
   const only = process.argv.slice(2);
   for (const [name, part] of Object.entries(parts)) {
     if (only.length === 0 || only.includes(name)) await part(browser);

@@ -1,4 +1,5 @@
-// The service worker: keeps the page itself, so that it opens without the server and says so. Chats are never kept here.
+// The service worker: keeps the page itself, so that it opens without the server and says so, and brings it to the front when a
+// notification is clicked. Chats are never kept here.
 
 const CACHE = 'toolrack-page';
 /** @type {any} */
@@ -16,6 +17,19 @@ worker.addEventListener('fetch', (/** @type {any} */ event) => {
   if (request.mode === 'navigate' && pathname === scope) event.respondWith(fresh(request));
   else if (pathname.startsWith(`${scope}page/`)) event.respondWith(kept(request, pathname.slice(scope.length)));
 });
+
+worker.addEventListener('notificationclick', (/** @type {any} */ event) => {
+  event.notification.close();
+  event.waitUntil(toFront());
+});
+
+/** Shows the page, in its tab where it has one. */
+async function toFront() {
+  const scope = worker.registration.scope;
+  const tabs = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true });
+  const tab = tabs.find((/** @type {{ url: string }} */ { url }) => new URL(url).pathname === new URL(scope).pathname);
+  return tab ? tab.focus() : worker.clients.openWindow(scope);
+}
 
 /**
  * The page as the server has it, or as it was.

@@ -1,6 +1,6 @@
 // One answer of the model: text, thinking, calls and notices in the order in which they came.
 
-import { useEffect, useRef, useState } from '../vendor/hooks.js';
+import { useState } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { textOf } from '../state/answer.js';
@@ -8,18 +8,17 @@ import { sourcesOf } from '../state/sources.js';
 import { busy, changes, chats, model, models } from '../state/store.js';
 import { goOn, regenerate } from '../state/turn.js';
 import { duration, number } from '../text/format.js';
-import { putNotes } from '../text/notes.js';
-import { TextView } from '../text/view.js';
 import { Branches } from './branches.js';
 import { CallCard } from './call.js';
 import { CopyButton } from './copy.js';
 import { Icon } from './icon.js';
-import { Sources, note } from './sources.js';
+import { Sources } from './sources.js';
+import { Text } from './text.js';
 
 /** @import { CallPart, Message, Part, ReasoningPart, Source } from '../state/types.d.ts' */
 
-/** @param {{ message: Message, last: boolean, past: boolean }} properties */
-export function Answer({ message, last, past }) {
+/** @param {{ message: Message, past: boolean }} properties */
+export function Answer({ message, past }) {
   void changes(message).value;
   const grows = message.status === 'running';
   const sources = sourcesOf(message);
@@ -31,7 +30,7 @@ export function Answer({ message, last, past }) {
       <${Ending} message=${message} />
     </div>
     ${grows && !busyElsewhere(message) && html`<p class="waiting"><span></span><span></span><span></span><span class="unseen">${t.waitingForModel}</span></p>`}
-    ${!grows && html`<${Foot} message=${message} last=${last} />`}
+    ${!grows && html`<${Foot} message=${message} />`}
   </article>`;
 }
 
@@ -52,12 +51,23 @@ function folded(parts) {
   return shown;
 }
 
+/** What is told of calls that are over. @type {WeakMap<CallPart, string>} */
+const told = new WeakMap();
+
 /**
+ * Whether a card would say the same of both: a call is not folded before it is over.
  * @param {CallPart} one
  * @param {CallPart} other
  */
 function isEqual(one, other) {
-  return one.name === other.name && one.state !== 'running' && !one.said && !one.parts?.length && JSON.stringify(one.arguments) === JSON.stringify(other.arguments);
+  const [same, more] = [one, other].map((call) => {
+    const { name, state, arguments: args, result, error, said, parts, side_effects: effects, retry_at: retry } = call;
+    if (state === 'running' || state === 'writing' || said || parts?.length || effects?.length || retry) return null;
+    const known = told.get(call) ?? JSON.stringify([name, state, args, result, error]);
+    told.set(call, known);
+    return known;
+  });
+  return same !== null && same === more;
 }
 
 /**
@@ -79,27 +89,11 @@ function PartView({ part, times, grows, version, sources }) {
   return null;
 }
 
-/** @param {{ text: string, grows: boolean, sources?: Source[] }} properties */
-export function Text({ text, grows, sources = [] }) {
-  const element = useRef(/** @type {HTMLElement | null} */ (null));
-  const view = useRef(/** @type {TextView | null} */ (null));
-  useEffect(() => {
-    if (element.current) view.current = new TextView(element.current);
-    return () => view.current?.end();
-  }, []);
-  useEffect(() => {
-    // The calls are over when the text comes that rests on them.
-    if (view.current) view.current.finish = (content) => putNotes(content, sources, note);
-    view.current?.show(text, grows);
-  }, [text, grows]);
-  return html`<div class="text plain" ref=${element}></div>`;
-}
-
 /** @param {{ part: ReasoningPart, grows: boolean }} properties */
 function Thinking({ part, grows }) {
   const [open, setOpen] = useState(/** @type {boolean | null} */ (null));
   const shown = open ?? grows;
-  const title = grows ? t.thinking : part.ms ? t.thoughtFor(duration(Math.max(part.ms, 1000))) : t.thought;
+  const title = grows ? t.thinking : part.ms ? t.thoughtFor(duration(part.ms)) : t.thought;
   return html`<details class=${`thinking${grows ? '' : ' over'}`} open=${shown} onToggle=${(/** @type {any} */ event) => { if (event.target.open !== shown) setOpen(event.target.open); }}>
     <summary><span class="chevron"><${Icon} name="chevron" /></span><span>${title}</span></summary>
     ${shown && html`<div class="thinking-text"><div>${part.text}</div></div>`}
@@ -123,7 +117,7 @@ function Ending({ message }) {
   return message.parts.length === 0 && !message.shown ? html`<p class="notice">${t.emptyAnswer}</p>` : null;
 }
 
-/** @param {{ message: Message, last: boolean }} properties */
+/** @param {{ message: Message }} properties */
 function Foot({ message }) {
   const text = textOf(message);
   const { duration_ms: ms, usage, status } = message;

@@ -64,6 +64,12 @@ export function App() {
     <p id="announce" class="unseen" role="status">${said}</p>`;
 }
 
+/**
+ * Whether something is written or chosen that is no message.
+ * @param {EventTarget | null} target
+ */
+const isElsewhere = (target) => target instanceof Element && target.matches('input, select, textarea:not(#question)');
+
 /** @param {KeyboardEvent} event */
 function onKey(event) {
   if (event.isComposing) return;
@@ -82,6 +88,6 @@ function onKey(event) {
     else if (!wide.matches && chatsOpen.value && chats.value !== null) {
       chatsOpen.value = false;
       document.getElementById('chats-toggle')?.focus();
-    } else if (busy.value) stop();
+    } else if (busy.value && !isElsewhere(event.target)) stop();
   }
 }

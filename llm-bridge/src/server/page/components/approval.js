@@ -8,6 +8,7 @@ import { look } from '../state/inbox.js';
 import { account, chats, waiting } from '../state/store.js';
 import { allowedBy } from '../text/allowed.js';
 import { ChangeForm } from './change.js';
+import { onEscape, useFocus, useFocusBack } from './focus.js';
 import { TimeLeft } from './timeleft.js';
 
 /** @import { CallPart, RuleScope } from '../state/types.d.ts' */
@@ -19,6 +20,8 @@ export function Approval({ id, reason, call, onAnswer }) {
   const [refusing, setRefusing] = useState(false);
   const [word, setWord] = useState('');
   const [changing, setChanging] = useState(false);
+  const changeFirst = useFocusBack(changing);
+  const withWord = useFocusBack(refusing);
   const { name, arguments: args } = call;
   const changeable = typeof args === 'object' && args !== null && !Array.isArray(args) && Object.keys(args).length > 0;
   const own = waiting.value.find((one) => one.id === id && one.user === account.value?.user);
@@ -41,15 +44,28 @@ export function Approval({ id, reason, call, onAnswer }) {
     <div class="call-answers">
       ${!changing && html`<button type="button" class="allow" disabled=${disabled} onClick=${() => answer(true)}>${t.allowOnce}</button>`}
       <button type="button" class="refuse" disabled=${disabled} onClick=${() => answer(false)}>${t.refuse}</button>
-      ${changeable && !changing && html`<button type="button" class="quiet change-first" disabled=${disabled} onClick=${() => setChanging(true)}>${t.changeFirst}</button>`}
-      ${!refusing && html`<button type="button" class="quiet with-word" disabled=${disabled} onClick=${() => setRefusing(true)}>${t.refuseWithWord}</button>`}
+      ${changeable && !changing && html`<button type="button" class="quiet change-first" ref=${changeFirst} disabled=${disabled} onClick=${() => setChanging(true)}>${t.changeFirst}</button>`}
+      ${!refusing && html`<button type="button" class="quiet with-word" ref=${withWord} disabled=${disabled} onClick=${() => setRefusing(true)}>${t.refuseWithWord}</button>`}
     </div>
     ${!changing && offers.length > 0 && html`<${Remember} offers=${offers} tool=${name ?? ''} disabled=${disabled} onChoose=${(/** @type {RuleScope['scope']} */ scope) => answer(true, undefined, scope)} />`}
-    ${changing && html`<${ChangeForm} tool=${name ?? ''} args=${/** @type {any} */ (args)} disabled=${disabled} onSend=${(/** @type {Record<string, unknown>} */ changed) => answer(true, changed)} />`}
-    ${refusing && html`<label class="ask-field refusal"><span>${t.whyNot}</span><input value=${word} maxlength="500" disabled=${disabled}
-      onInput=${(/** @type {any} */ event) => setWord(event.target.value)}
-      onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === 'Enter' && !event.isComposing) answer(false); }} /></label>`}
+    ${changing && html`<${ChangeForm} tool=${name ?? ''} args=${/** @type {any} */ (args)} disabled=${disabled} onSend=${(/** @type {Record<string, unknown>} */ changed) => answer(true, changed)} onCancel=${() => setChanging(false)} />`}
+    ${refusing && html`<${Refusal} word=${word} disabled=${disabled} onInput=${setWord} onSend=${() => answer(false)} onCancel=${() => { setWord(''); setRefusing(false); }} />`}
     ${fault && html`<p class="ask-fault" role="alert">${fault}</p>`}`;
+}
+
+/**
+ * Why not, for the model to read.
+ * @param {{ word: string, disabled: boolean, onInput: (word: string) => void, onSend: () => void, onCancel: () => void }} properties
+ */
+function Refusal({ word, disabled, onInput, onSend, onCancel }) {
+  const field = useFocus();
+  const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === 'Enter' && !event.isComposing) onSend();
+    onEscape(onCancel)(event);
+  };
+  return html`<label class="ask-field refusal"><span>${t.whyNot}</span><input value=${word} maxlength="500" disabled=${disabled} ref=${field}
+      onInput=${(/** @type {any} */ event) => onInput(event.target.value)} onKeyDown=${onKeyDown} /></label>
+    <div class="call-answers"><button type="button" class="quiet not-so" disabled=${disabled} onClick=${onCancel}>${t.cancel}</button></div>`;
 }
 
 /**

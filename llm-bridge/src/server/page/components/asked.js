@@ -17,13 +17,13 @@ import { FileView } from './parts.js';
 
 /** @import { Message } from '../state/types.d.ts' */
 
-/** The message that is edited. */
-export const edited = signal(/** @type {Message | null} */ (null));
+/** The id of the message that is edited: the chat may be read again meanwhile. */
+export const edited = signal(/** @type {string | null} */ (null));
 
 /** @param {{ message: Message, past: boolean }} properties */
 export function Asked({ message, past }) {
   void changes(message).value;
-  if (edited.value === message) return html`<${Editor} message=${message} />`;
+  if (edited.value === message.id) return html`<${Editor} message=${message} />`;
   const files = message.parts.filter((part) => part.type !== 'text' && part.type !== 'call' && part.type !== 'reasoning' && part.type !== 'notice');
   return html`<div class=${past ? 'question past' : 'question'}>
     ${files.length > 0 && html`<div class="asked-files">${files.map((part, index) => html`<${FileView} key=${index} part=${part} />`)}</div>`}
@@ -31,7 +31,7 @@ export function Asked({ message, past }) {
     <div class="actions">
       <${Branches} message=${message} />
       <${CopyButton} text=${() => textOf(message)} />
-      <button type="button" class="quiet edit" disabled=${busy} onClick=${() => { edited.value = message; }}><${Icon} name="edit" /><span>${t.edit}</span></button>
+      <button type="button" class="quiet edit" disabled=${busy} onClick=${() => { edited.value = message.id; }}><${Icon} name="edit" /><span>${t.edit}</span></button>
       <button type="button" class="quiet remove" disabled=${busy} title=${t.deleteFollowing} onClick=${() => removeMessage(message.id)}><${Icon} name="trash" /><span>${t.delete}</span></button>
     </div>
   </div>`;
@@ -55,8 +55,7 @@ function Editor({ message }) {
     event.preventDefault();
     const text = field.current?.value.trim();
     if (!text) return;
-    close();
-    withPictures(message, text).then((content) => edit(message, content), (error) => { failure.value = error.message; });
+    withPictures(message, text).then((content) => { if (edit(message, content)) close(); }, (error) => { failure.value = error.message; });
   };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === 'Escape') {

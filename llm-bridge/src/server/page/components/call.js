@@ -3,12 +3,15 @@
 import { useEffect, useState } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
-import { duration, oneLine } from '../text/format.js';
+import { isAdmin } from '../state/server.js';
+import { account } from '../state/store.js';
+import { duration, moment, oneLine } from '../text/format.js';
 import { linked } from '../text/nodes.js';
+import { visible } from '../text/visible.js';
 import { Approval } from './approval.js';
 import { CopyButton } from './copy.js';
 import { Icon } from './icon.js';
-import { PartView } from './parts.js';
+import { ResultView } from './parts.js';
 import { QuestionForm } from './question.js';
 
 /** @import { CallPart } from '../state/types.d.ts' */
@@ -46,7 +49,7 @@ export function CallCard({ call, times }) {
     </details>
     ${authorizeAt(call) && html`<p class="call-said"><a href=${authorizeAt(call)} target="_blank" rel="noopener">${t.authorize}</a></p>`}
     ${call.said && html`<p class="call-said">${linked(call.said)}</p>`}
-    <div class="call-parts">${call.parts?.map((part, index) => html`<${PartView} key=${index} part=${part} text=${part.text} />`)}</div>
+    <div class="call-parts">${call.parts?.map((part, index) => html`<${ResultView} key=${index} part=${part} text=${part.text} />`)}</div>
   </div>`;
 }
 
@@ -55,12 +58,14 @@ function Time({ call }) {
   const { state, duration_ms: ms } = call;
   const runs = state === 'running' || state === 'writing';
   const [, tick] = useState(0);
+  // Of a chat that is opened again, it is not known when it began.
+  const [seen] = useState(Date.now());
   useEffect(() => {
     if (!runs) return undefined;
     const clock = setInterval(() => tick((count) => count + 1), 1000);
     return () => clearInterval(clock);
   }, [runs]);
-  const waited = Date.now() - (call.since ?? Date.now());
+  const waited = Date.now() - (call.since ?? seen);
   const text = runs ? (waited < 950 ? t.states[state] : `${Math.round(waited / 1000)} s`)
     : [state === 'ok' ? null : t.states[state], typeof ms === 'number' ? duration(ms) : null].filter(Boolean).join(' · ') || t.states.ok;
   return html`<span class="call-time">${text}</span>`;
@@ -68,14 +73,27 @@ function Time({ call }) {
 
 /** @param {{ call: CallPart }} properties */
 function Body({ call }) {
-  const { arguments: args, asked_for: before, result, error, dialect } = call;
+  const { arguments: args, asked_for: before, result, error, dialect, side_effects: effects = [], retry_at: retry } = call;
   return html`<div class="call-body">
     <${Block} title=${before ? t.argumentsChanged : t.arguments} value=${args} />
     <${Block} title=${t.askedFor} value=${before} />
     ${error && html`<${Block} title=${t.error} value=${error} />`}
     <${Block} title=${t.result} value=${result} />
+    ${effects.length > 0 && html`<div class="block"><span class="block-title">${t.sideEffects}</span><ul class="side-effects">${effects.map((effect) => html`<li>${visible(effect)}</li>`)}</ul></div>`}
+    ${retry && html`<p class="call-note retry-at">${t.retryAt(moment(retry))}</p>`}
     ${dialect && dialect !== 'native' && html`<p class="call-note">${t.writtenAsText(dialect)}</p>`}
+    <${RecordOf} call=${call} />
   </div>`;
+}
+
+/**
+ * By what the record of a call is found in the audit.
+ * @param {{ call: CallPart }} properties
+ */
+function RecordOf({ call: { id, state } }) {
+  if (state === 'writing' || state === 'running') return null;
+  const who = account.value;
+  return html`<p class="call-note call-record">${t.record} ${who && isAdmin(who) ? html`<a href=${`admin#audit?${new URLSearchParams({ call_id: id })}`}><code>${id}</code></a>` : html`<code>${id}</code>`}</p>`;
 }
 
 /** @param {{ title: string, value: unknown }} properties */
@@ -84,7 +102,7 @@ export function Block({ title, value }) {
   const text = pretty(value);
   return html`<div class="block">
     <div class="block-head"><span class="block-title">${title}</span><${CopyButton} text=${() => text} /></div>
-    ${fields(value) ?? html`<pre tabindex="0" role="group" aria-label=${title}>${text === '' ? t.empty : text}</pre>`}
+    ${fields(value) ?? html`<pre tabindex="0" role="group" aria-label=${title}>${text === '' ? t.empty : visible(text)}</pre>`}
   </div>`;
 }
 
@@ -96,7 +114,7 @@ function fields(value) {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
   const entries = Object.entries(value);
   if (entries.length === 0 || entries.length > MOST_FIELDS || entries.some(([, inner]) => typeof inner === 'object' && inner !== null)) return null;
-  return html`<dl class="fields" tabindex="0">${entries.map(([name, inner]) => html`<dt>${name}</dt><dd>${inner === null ? html`<i>null</i>` : String(inner)}</dd>`)}</dl>`;
+  return html`<dl class="fields" tabindex="0">${entries.map(([name, inner]) => html`<dt>${visible(name)}</dt><dd>${inner === null ? html`<i>null</i>` : visible(String(inner))}</dd>`)}</dl>`;
 }
 
 /** @param {CallPart} call */
@@ -120,8 +138,8 @@ function authorizeAt({ state, error }) {
 /** @param {CallPart} call */
 function argumentsBrief({ arguments: args }) {
   if (args === null || args === undefined) return '';
-  if (typeof args !== 'object') return oneLine(String(args));
-  return oneLine(Object.entries(args).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(', '));
+  if (typeof args !== 'object') return oneLine(visible(String(args)));
+  return oneLine(visible(Object.entries(args).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(', ')));
 }
 
 /** @param {unknown} value */

@@ -7,6 +7,7 @@ import { t } from '../state/language.js';
 import { list, listMore } from '../state/list.js';
 import { chat, chats, chatsOpen, moreChats } from '../state/store.js';
 import { moment } from '../text/format.js';
+import { onEscape, useFocus, useFocusBack } from './focus.js';
 import { focusQuestion } from './header.js';
 import { Icon } from './icon.js';
 
@@ -46,31 +47,18 @@ function Row({ listed, onOpen }) {
   const [state, setState] = useState(/** @type {'' | 'menu' | 'rename' | 'delete'} */ (''));
   const { id, title, pinned, running, updated_at: updated, found } = listed;
   const shown = chat.value.id === id;
+  const more = useFocusBack(state !== '');
   const close = () => setState('');
-  if (state === 'rename') {
-    const rename = (/** @type {any} */ event) => {
-      event.preventDefault();
-      const given = new FormData(event.target).get('title');
-      close();
-      if (typeof given === 'string' && given.trim()) change(listed, { title: given.trim() });
-    };
-    return html`<li class="chat-row"><form onSubmit=${rename}>
-      <input name="title" aria-label=${t.title} defaultValue=${title} maxlength="200" ref=${(/** @type {HTMLInputElement | null} */ field) => field?.focus()}
-        onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === 'Escape') { event.stopPropagation(); close(); } }} onBlur=${close} /></form></li>`;
-  }
-  if (state === 'delete') {
-    return html`<li class="chat-row chat-delete"><p>${t.deleteForGood(title)}</p><div>
-      <button type="button" class="danger" onClick=${() => { close(); remove(listed); }}>${t.delete}</button>
-      <button type="button" onClick=${close} ref=${(/** @type {HTMLElement | null} */ button) => button?.focus()}>${t.keep}</button></div></li>`;
-  }
-  return html`<li class=${`chat-row${shown ? ' shown' : ''}`}>
+  if (state === 'rename') return html`<${Rename} listed=${listed} onClose=${close} />`;
+  if (state === 'delete') return html`<${Deletion} listed=${listed} onClose=${close} />`;
+  return html`<li class=${`chat-row${shown ? ' shown' : ''}`} onKeyDown=${state === 'menu' ? onEscape(close) : undefined}>
     <a href=${`#${id}`} aria-current=${shown ? 'page' : undefined} onClick=${(/** @type {Event} */ event) => { event.preventDefault(); history.pushState(null, '', `#${id}`); open(id); onOpen(); }}>
       <span class="chat-title">${pinned && html`<${Icon} name="pin" />`}${title || t.untitled}</span>
       ${found ? html`<span class="chat-found">${found.text}</span>` : html`<span class="chat-time">${running ? t.chatRuns : moment(updated)}</span>`}
     </a>
     ${running && html`<span class="spinner" title=${t.chatRuns}></span>`}
-    <button type="button" class="quiet chat-more" aria-label=${t.moreFor(title)} aria-expanded=${String(state === 'menu')} onClick=${() => setState(state === 'menu' ? '' : 'menu')}><${Icon} name="more" /></button>
-    ${state === 'menu' && html`<div class="menu" onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === 'Escape') { event.stopPropagation(); close(); } }}>
+    <button type="button" class="quiet chat-more" aria-label=${t.moreFor(title)} aria-expanded=${String(state === 'menu')} ref=${more} onClick=${() => setState(state === 'menu' ? '' : 'menu')}><${Icon} name="more" /></button>
+    ${state === 'menu' && html`<div class="menu">
       <button type="button" onClick=${() => setState('rename')}><${Icon} name="edit" />${t.rename}</button>
       <button type="button" onClick=${() => { close(); change(listed, { pinned: !pinned }); }}><${Icon} name="pin" />${pinned ? t.unpin : t.pin}</button>
       <button type="button" onClick=${() => { close(); exported(listed, 'markdown'); }}><${Icon} name="save" />${t.exportMarkdown}</button>
@@ -78,4 +66,37 @@ function Row({ listed, onOpen }) {
       <button type="button" class="danger" onClick=${() => setState('delete')}><${Icon} name="trash" />${t.delete}</button>
     </div>`}
   </li>`;
+}
+
+/**
+ * A new title, which holds also when something else is clicked.
+ * @param {{ listed: Listed, onClose: () => void }} properties
+ */
+function Rename({ listed, onClose }) {
+  const field = useFocus();
+  // What is closed has no field to leave any more.
+  const closed = useRef(false);
+  const close = () => {
+    closed.current = true;
+    onClose();
+  };
+  const keep = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (closed.current) return;
+    const title = field.current.value.trim();
+    close();
+    if (title && title !== listed.title) change(listed, { title });
+  };
+  // By then the focus is where one has clicked, and stays there.
+  const onBlur = (/** @type {Event} */ event) => setTimeout(() => keep(event));
+  return html`<li class="chat-row"><form onSubmit=${keep} onKeyDown=${onEscape(close)}>
+    <input name="title" aria-label=${t.title} defaultValue=${listed.title} maxlength="200" ref=${field} onBlur=${onBlur} /></form></li>`;
+}
+
+/** @param {{ listed: Listed, onClose: () => void }} properties */
+function Deletion({ listed, onClose }) {
+  const keep = useFocus();
+  return html`<li class="chat-row chat-delete" onKeyDown=${onEscape(onClose)}><p>${t.deleteForGood(listed.title)}</p><div>
+    <button type="button" class="danger" onClick=${() => { onClose(); remove(listed).then(focusQuestion); }}>${t.delete}</button>
+    <button type="button" onClick=${onClose} ref=${keep}>${t.keep}</button></div></li>`;
 }

@@ -3,12 +3,12 @@
 import { useEffect, useRef } from '../vendor/hooks.js';
 import { useSignal } from '../vendor/signals.js';
 import { html } from '../state/html.js';
-import { attach, attachmentFault, attachments, detach, forgetRefused, refused, withAttachments } from '../state/attachments.js';
+import { attach, detach, forgetAttachments, forgetRefused, withAttachments } from '../state/attachments.js';
 import { chatDocuments, removeFromChat } from '../state/chatdocuments.js';
 import { add } from '../state/documents.js';
+import { draft, write, written } from '../state/draft.js';
 import { t } from '../state/language.js';
 import { chosen } from '../state/picked.js';
-import { prefer, preference } from '../state/storage.js';
 import { busy, chat, dialog, shown } from '../state/store.js';
 import { ask, stop } from '../state/turn.js';
 import { edited } from './asked.js';
@@ -18,12 +18,11 @@ import { size } from '../text/format.js';
 
 const touch = matchMedia('(pointer: coarse)');
 
-export function Composer() {
+/** The field with what is written for the chat that is shown. */
+function useWritten() {
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
-  const picker = useRef(/** @type {HTMLInputElement | null} */ (null));
   const empty = useSignal(true);
   const { id } = chat.value;
-  const draft = `draft.${id ?? 'new'}`;
   const fit = () => {
     const area = field.current;
     if (!area) return;
@@ -35,22 +34,29 @@ export function Composer() {
   };
   useEffect(() => {
     if (!field.current) return;
-    field.current.value = preference(draft, '');
+    field.current.value = written(id);
     fit();
     // On a phone, focus would bring up the keyboard.
     if (!touch.matches) field.current.focus();
-  }, [draft]);
+  }, [id]);
   const input = () => {
     fit();
-    prefer(draft, field.current?.value || null);
+    write(id, field.current?.value ?? '');
   };
+  return { field, empty: empty.value, input };
+}
+
+export function Composer() {
+  const { field, empty, input } = useWritten();
+  const picker = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const { files } = draft.value.value;
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     const text = field.current?.value.trim() ?? '';
-    if (busy.value || (!text && attachments.value.length === 0) || !field.current) return;
+    if (busy.value || (!text && files.length === 0) || !field.current || !ask(withAttachments(text))) return;
+    forgetAttachments();
     field.current.value = '';
     input();
-    ask(withAttachments(text));
     toEnd();
     if (!touch.matches) field.current.focus();
   };
@@ -62,16 +68,15 @@ export function Composer() {
       const last = shown.value.findLast((message) => message.role === 'user');
       if (!last) return;
       event.preventDefault();
-      edited.value = last;
+      edited.value = last.id;
     }
   };
   const paste = (/** @type {ClipboardEvent} */ event) => {
-    const files = [...(event.clipboardData?.files ?? [])];
-    if (files.length === 0) return;
+    const pasted = [...(event.clipboardData?.files ?? [])];
+    if (pasted.length === 0) return;
     event.preventDefault();
-    attach(files.map((file) => ({ name: file.name, file })));
+    attach(pasted.map((file) => ({ name: file.name, file })));
   };
-  const runs = busy.value;
   return html`<footer>
     <${ToEnd} />
     <form id="composer" class="column" onSubmit=${submit}>
@@ -80,18 +85,29 @@ export function Composer() {
       <textarea id="question" rows="1" placeholder=${t.askSomething} enterkeyhint="send" autocomplete="off" ref=${field} onInput=${input} onKeyDown=${onKey} onPaste=${paste}></textarea>
       <button id="attach" class="quiet" type="button" aria-label=${t.attach} title=${t.attach} onClick=${() => picker.current?.click()}><${Icon} name="attach" /></button>
       <input type="file" multiple hidden ref=${picker} onChange=${(/** @type {any} */ event) => attach(chosen(event.target))} />
-      <button id="send" type="submit" aria-label=${t.send} title=${`${t.send} (${t.keySend})`} hidden=${runs} disabled=${empty.value && attachments.value.length === 0}><${Icon} name="send" /></button>
-      <button id="stop" type="button" aria-label=${t.stop} title=${`${t.stop} (${t.keyStop})`} hidden=${!runs} onClick=${stop}>
-        <svg viewBox="0 0 20 20" aria-hidden="true"><rect x="5.5" y="5.5" width="9" height="9" rx="1.5" /></svg>
-      </button>
+      <${Buttons} empty=${empty && files.length === 0} />
     </form>
-    <p class="hint column"><kbd>${t.keySend}</kbd> ${t.sends}<span>·</span><kbd>${t.keyShift}</kbd> <kbd>${t.keySend}</kbd> ${t.addsLine}<span>·</span><kbd>${t.keyStop}</kbd> ${t.stops}<span>·</span><kbd>↑</kbd> ${t.editsLast}</p>
+    <${Hint} />
   </footer>`;
+}
+
+/** @param {{ empty: boolean }} properties whether there is nothing to send */
+function Buttons({ empty }) {
+  const runs = busy.value;
+  return html`<button id="send" type="submit" aria-label=${t.send} title=${`${t.send} (${t.keySend})`} hidden=${runs} disabled=${empty}><${Icon} name="send" /></button>
+    <button id="stop" type="button" aria-label=${t.stop} title=${`${t.stop} (${t.keyStop})`} hidden=${!runs} onClick=${stop}>
+      <svg viewBox="0 0 20 20" aria-hidden="true"><rect x="5.5" y="5.5" width="9" height="9" rx="1.5" /></svg>
+    </button>`;
+}
+
+/** What the keys do. */
+function Hint() {
+  return html`<p class="hint column"><kbd>${t.keySend}</kbd> ${t.sends}<span>·</span><kbd>${t.keyShift}</kbd> <kbd>${t.keySend}</kbd> ${t.addsLine}<span>·</span><kbd>${t.keyStop}</kbd> ${t.stops}<span>·</span><kbd>↑</kbd> ${t.editsLast}</p>`;
 }
 
 /** Sharing with others is a step of its own. */
 function share() {
-  const files = refused.value;
+  const files = draft.value.value.refused;
   forgetRefused();
   dialog.value = 'documents';
   add(files);
@@ -108,15 +124,16 @@ function ChatDocuments() {
 }
 
 function Attached() {
-  if (attachments.value.length === 0 && !attachmentFault.value) return null;
+  const { files, fault, refused } = draft.value.value;
+  if (files.length === 0 && !fault) return null;
   return html`<div class="attached">
-    ${attachments.value.length > 0 && html`<ul aria-label=${t.attached}>${attachments.value.map((one) => html`<li key=${one.name + one.size}>
+    ${files.length > 0 && html`<ul aria-label=${t.attached}>${files.map((one) => html`<li key=${one.name + one.size}>
       ${one.data ? html`<img src=${one.data} alt="" />` : html`<${Icon} name="document" />`}
       <span class="part-name">${one.name}</span><span>${size(one.size)}</span>
       <button type="button" class="quiet" aria-label=${t.removeWhat(one.name)} onClick=${() => detach(one)}><${Icon} name="close" /></button>
     </li>`)}</ul>`}
-    ${attachmentFault.value && html`<p class="part-error" role="alert">${attachmentFault.value}
-      ${refused.value.length > 0 && html` <button type="button" class="share" onClick=${share}>${t.shareInstead(refused.value.length)}</button>`}
+    ${fault && html`<p class="part-error" role="alert">${fault}
+      ${refused.length > 0 && html` <button type="button" class="share" onClick=${share}>${t.shareInstead(refused.length)}</button>`}
       <button type="button" class="quiet" aria-label=${t.close} onClick=${forgetRefused}><${Icon} name="close" /></button></p>`}
   </div>`;
 }

@@ -5,7 +5,7 @@ import { html } from '../state/html.js';
 import { attach } from '../state/attachments.js';
 import { t } from '../state/language.js';
 import { dropped } from '../state/picked.js';
-import { add } from '../state/documents.js';
+import { offer } from '../state/documents.js';
 import { dialog } from '../state/store.js';
 
 export function DropOverlay() {
@@ -38,7 +38,7 @@ export function DropOverlay() {
       const files = dropped(event.dataTransfer);
       if (targetOf(event) === 'documents') {
         dialog.value = 'documents';
-        add(files);
+        offer(files);
       } else files.then(attach);
     };
     const listeners = /** @type {[string, any][]} */ ([['dragover', over], ['dragleave', leave], ['drop', drop]]);

@@ -26,14 +26,13 @@ export function Log() {
   const { id } = chat.value;
   useEffect(() => toEnd(), [id, shown.value.length]);
   const messages = shown.value;
-  const last = messages.at(-1);
   return html`<main id="scroller" tabindex="-1" ref=${scroller}>
     ${messages.length === 0 && html`<${Welcome} />`}
     ${messages.length > 0 && html`<h1 class="unseen">${chat.value.title || t.conversation}</h1>`}
     <div id="log" class="column" role="log" aria-live="off" aria-label=${t.conversation} ref=${log}>
       ${messages.map((message, index) => (message.role === 'user'
         ? html`<${Asked} key=${index + message.role} message=${message} past=${index < messages.length - 2} />`
-        : html`<${Answer} key=${index + message.role} message=${message} last=${message === last} past=${index < messages.length - 2} />`))}
+        : html`<${Answer} key=${index + message.role} message=${message} past=${index < messages.length - 2} />`))}
     </div>
   </main>`;
 }

@@ -8,12 +8,12 @@ import { download } from '../state/download.js';
 import { t } from '../state/language.js';
 import { number, size } from '../text/format.js';
 import { Icon } from './icon.js';
-import { Text } from './answer.js';
+import { Text } from './text.js';
 
 /** @import { ResultPart } from '../state/types.d.ts' */
 
 /** @param {{ part: ResultPart }} properties */
-export function PartView({ part }) {
+export function ResultView({ part }) {
   if (part.type === 'text') return html`<div class="text plain">${part.text}</div>`;
   if (part.type === 'markdown') return html`<${Text} text=${part.text ?? ''} grows=${false} />`;
   if (part.type === 'table') return html`<${Table} part=${part} />`;
@@ -49,7 +49,7 @@ function useBytes(part) {
       if (gone) return;
       address = URL.createObjectURL(blob);
       setBytes({ address, fault: '' });
-    }, (error) => setBytes({ address: '', fault: error.message }));
+    }, (error) => { if (!gone) setBytes({ address: '', fault: error.message }); });
     return () => {
       gone = true;
       URL.revokeObjectURL(address);

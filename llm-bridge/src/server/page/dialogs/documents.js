@@ -1,14 +1,16 @@
 // The dialog with the documents that tools search.
 
-import { useEffect, useLayoutEffect, useRef, useState } from '../vendor/hooks.js';
+import { useEffect, useRef } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
-import { add, forget, library, libraryFailure, loadLibrary, remove, sending, status, transfers } from '../state/documents.js';
+import { add, forget, library, libraryFailure, loadLibrary, offered, remove, sending, share, status, transfers } from '../state/documents.js';
 import { t } from '../state/language.js';
 import { chosen } from '../state/picked.js';
 import { dialog } from '../state/store.js';
-import { moment, number, size } from '../text/format.js';
+import { moment, number, oneLine, size } from '../text/format.js';
 import { Dialog } from '../components/dialog.js';
+import { useFocus } from '../components/focus.js';
 import { Icon } from '../components/icon.js';
+import { Sure } from './sure.js';
 
 /** @import { DocumentRow } from '../state/types.d.ts' */
 
@@ -31,6 +33,7 @@ export function Documents() {
   return html`<${Dialog} id="documents" title=${t.documents} about=${html`<p id="documents-total">${failure ? '' : number(total)}</p>`} onClose=${close}>
     <p class="documents-about">${t.documentsAbout}</p>
     ${!failure && library.value?.may_add && html`<${Pickers} extensions=${library.value.extensions} />`}
+    ${offered.value.length > 0 && html`<${Offer} onAnswer=${toList} />`}
     <div class="documents-state">
       <p id="documents-status" role="status">${status.value}</p>
       ${sending.value && html`<button id="documents-stop" type="button" onClick=${stop}>${t.stop}</button>`}
@@ -56,6 +59,24 @@ function Pickers({ extensions }) {
     <span>${t.orDrop}</span>
     <input type="file" multiple hidden ref=${files} accept=${extensions.map((end) => `.${end}`).join(',')} onChange=${take} />
     <input type="file" webkitdirectory hidden ref=${folder} onChange=${take} />
+  </div>`;
+}
+
+/**
+ * What was dropped, before it is everybody's.
+ * @param {{ onAnswer: () => void }} properties
+ */
+function Offer({ onAnswer }) {
+  const first = useFocus();
+  const answer = (/** @type {() => unknown} */ run) => () => {
+    run();
+    onAnswer();
+  };
+  const names = offered.value.map(({ name }) => name).join(', ');
+  return html`<div id="documents-offer" role="group" aria-label=${t.shareQuestion(offered.value.length)}>
+    <p><b>${t.shareQuestion(offered.value.length)}</b> <span class="offered">${oneLine(names, 300)}</span></p>
+    <button id="documents-share" class="main" type="button" ref=${first} onClick=${answer(share)}>${t.share}</button>
+    <button type="button" onClick=${answer(() => { offered.value = []; })}>${t.cancel}</button>
   </div>`;
 }
 
@@ -91,29 +112,10 @@ function Document({ path, title, kind, bytes, passages, added, removable, onRemo
   </li>`;
 }
 
-/**
- * Asks in its own place: what is removed is gone.
- * @param {{ path: string, what: string, word: string, onRemoved: () => void }} properties
- */
+/** @param {{ path: string, what: string, word: string, onRemoved: () => void }} properties */
 function Removal({ path, what, word, onRemoved }) {
-  const [asks, setAsks] = useState(false);
-  const [removing, setRemoving] = useState(false);
-  const first = useRef(/** @type {HTMLButtonElement | null} */ (null));
-  const keep = useRef(/** @type {HTMLButtonElement | null} */ (null));
-  const began = useRef(false);
-  useLayoutEffect(() => {
-    if (began.current) (asks ? keep : first).current?.focus();
-    began.current = true;
-  }, [asks]);
-  const sure = async () => {
-    setRemoving(true);
-    await remove(path, what);
-    onRemoved();
-  };
-  return html`<span class="removal">${asks
-    ? html`<span>${t.removeQuestion(what)}</span><button type="button" class="danger" disabled=${removing} onClick=${sure}>${t.remove}</button>
-        <button type="button" ref=${keep} onClick=${() => setAsks(false)}>${t.keep}</button>`
-    : html`<button type="button" class="quiet" ref=${first} aria-label=${t.removeWhat(what)} onClick=${() => setAsks(true)}>${word}</button>`}</span>`;
+  const sure = () => remove(path, what).then(onRemoved);
+  return html`<span class="removal"><${Sure} word=${word} label=${t.removeWhat(what)} question=${t.removeQuestion(what)} quiet yes=${t.remove} no=${t.keep} onSure=${sure} /></span>`;
 }
 
 /**

@@ -28,15 +28,10 @@ function OfChat() {
   const { settings } = chat.value;
   const [names, setNames] = useState(/** @type {string[]} */ ([]));
   useEffect(() => { personas().then((all) => setNames(all.map(({ name }) => name)), () => {}); }, []);
-  const number = (/** @type {'temperature' | 'top_p' | 'max_tokens'} */ name, /** @type {number} */ max, /** @type {number} */ step) => html`<label class="ask-field">
-    <span>${t.sampling[name]}</span>
-    <input type="number" min="0" max=${max} step=${step} placeholder=${t.byDefault} defaultValue=${settings[name] ?? ''}
-      onChange=${(/** @type {any} */ event) => { if (event.target.checkValidity()) set({ [name]: event.target.value === '' ? null : Number(event.target.value) }); }} />
-  </label>`;
   return html`
     <label class="ask-field"><span>${t.systemPrompt}</span>
       <textarea id="setting-system" rows="3" placeholder=${t.byDefault} defaultValue=${settings.system ?? ''} onChange=${(/** @type {any} */ event) => set({ system: event.target.value.trim() || null })}></textarea></label>
-    <div class="settings-row">${number('temperature', 2, 0.1)}${number('top_p', 1, 0.05)}${number('max_tokens', 1_000_000, 1)}</div>
+    <div class="settings-row"><${Sampling} name="temperature" max=${2} step="any" /><${Sampling} name="top_p" max=${1} step="any" /><${Sampling} name="max_tokens" max=${1_000_000} step="1" /></div>
     <div class="settings-row">
       <label class="ask-field"><span>${t.thinkingSetting}</span>
         <select value=${settings.thinking ?? ''} onChange=${(/** @type {any} */ event) => set({ thinking: event.target.value || null })}>
@@ -48,6 +43,22 @@ function OfChat() {
         </select></label>`}
     </div>
     <${ToolChoice} settings=${settings} />`;
+}
+
+/**
+ * A number, or why it cannot be taken, in the browser's words.
+ * @param {{ name: 'temperature' | 'top_p' | 'max_tokens', max: number, step: string }} properties
+ */
+function Sampling({ name, max, step }) {
+  const [fault, setFault] = useState('');
+  const take = (/** @type {any} */ event) => {
+    const { value, validationMessage } = event.target;
+    setFault(validationMessage);
+    if (!validationMessage) set({ [name]: value === '' ? null : Number(value) });
+  };
+  return html`<label class="ask-field"><span>${t.sampling[name]}</span>
+    <input type="number" min="0" max=${max} step=${step} placeholder=${t.byDefault} defaultValue=${chat.value.settings[name] ?? ''} aria-invalid=${String(fault !== '')} onChange=${take} />
+    ${fault && html`<small class="ask-fault" role="alert">${fault}</small>`}</label>`;
 }
 
 /** @param {{ settings: Settings }} properties */

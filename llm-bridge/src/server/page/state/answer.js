@@ -7,8 +7,6 @@ import { said, touch } from './store.js';
 
 /** Longest result kept and shown; copying gives what is kept, too. Twenty passages of documents are shorter. */
 const RESULT = 64_000;
-/** The same for arguments: nobody can approve what is not shown whole, and longer ones are not asked about. */
-const ARGUMENTS = 128 * 1024;
 /** The same for the tool's word to the user, which is always in sight. */
 const SAID = 4_000;
 
@@ -134,7 +132,7 @@ function event(message, event) {
       said.value = event.success ? t.callDone(name) : t.callFailed(name);
       // A call that was refused may finish without having started.
       if (call) {
-        if (event.changed_arguments) Object.assign(call, { asked_for: call.arguments, arguments: capped(event.changed_arguments, ARGUMENTS) });
+        if (event.changed_arguments) Object.assign(call, { asked_for: call.arguments, arguments: event.changed_arguments });
         Object.assign(call, finished(event));
       } else add(message, { ...started(event), ...finished(event) });
       break;
@@ -149,13 +147,13 @@ function event(message, event) {
 }
 
 /**
- * What is known of a call when it starts.
+ * What is known of a call when it starts. Its arguments are never cut: nobody can approve what is not shown whole.
  * @param {any} event
  * @returns {CallPart}
  */
 function started(event) {
   return {
-    type: 'call', id: event.id, name: event.name ?? 'tool', arguments: capped(event.arguments, ARGUMENTS), dialect: event.dialect ?? null,
+    type: 'call', id: event.id, name: event.name ?? 'tool', arguments: event.arguments ?? null, dialect: event.dialect ?? null,
     state: 'running', since: Date.now(),
   };
 }
@@ -195,6 +193,8 @@ function finished(event) {
     // A call that a person refused is no error, and says so in its message.
     said: event.success && event.message?.trim() ? /** @type {string} */ (capped(event.message.trim(), SAID)) : null,
     error: event.success ? null : (event.error ?? event.message ?? t.failedSilently),
+    side_effects: event.side_effects ?? [],
+    retry_at: event.retry_at ?? null,
     duration_ms: event.duration_ms ?? null,
   };
 }

@@ -1,6 +1,7 @@
 // Everything the page asks the server for. Addresses are relative, so that the page also works behind a proxy that serves it below
 // some path.
 
+import { setClock } from './clock.js';
 import { askKey, givenKey } from './key.js';
 import { t } from './language.js';
 import { events } from './sse.js';
@@ -64,20 +65,30 @@ export const file = async (path) => (await checked(path, {})).blob();
 export const documents = () => getJson('api/documents');
 
 /**
- * Adds a file; `progress` gets how much of it is sent, from 0 to 1.
+ * Sends a file to where documents are kept; `progress` gets how much of it is sent, from 0 to 1.
+ * @param {string} address
  * @param {string} name
  * @param {File} content
  * @param {(part: number) => void} progress
  * @param {AbortSignal} signal
- * @returns {Promise<{ path: string, outcome: string, passages: number }>}
+ * @returns {Promise<{ outcome: string, passages: number }>}
  */
-export async function addDocument(name, content, progress, signal) {
+async function sendDocument(address, name, content, progress = () => {}, signal = new AbortController().signal) {
   const about = new URLSearchParams({ name, modified: new Date(content.lastModified).toISOString() });
   const headers = { 'content-type': 'application/octet-stream' };
   /** @type {(address: string, options: any) => Promise<Response>} */
-  const sending = (address, options) => sent(address, options, progress);
-  return (await checked(`api/documents?${about}`, { method: 'POST', headers, body: content, signal }, sending)).json();
+  const sending = (to, options) => sent(to, options, progress);
+  return (await checked(`${address}?${about}`, { method: 'POST', headers, body: content, signal }, sending)).json();
 }
+
+/**
+ * Adds a document that all users' tools find.
+ * @param {string} name
+ * @param {File} content
+ * @param {(part: number) => void} progress
+ * @param {AbortSignal} signal
+ */
+export const addDocument = (name, content, progress, signal) => sendDocument('api/documents', name, content, progress, signal);
 
 /**
  * Removes a document, or all in a folder.
@@ -98,20 +109,12 @@ const chatDocumentsAddress = (chat) => `${chatAddress(chat)}/documents`;
 export const chatDocuments = async (chat) => (await getJson(chatDocumentsAddress(chat))).documents;
 
 /**
- * Adds a document to a chat; `progress` gets how much of it is sent, from 0 to 1.
+ * Adds a document to a chat.
  * @param {string} chat
  * @param {string} name
  * @param {File} content
- * @param {(part: number) => void} progress
  */
-export async function addChatDocument(chat, name, content, progress) {
-  const about = new URLSearchParams({ name, modified: new Date(content.lastModified).toISOString() });
-  const headers = { 'content-type': 'application/octet-stream' };
-  /** @type {(address: string, options: any) => Promise<Response>} */
-  const sending = (address, options) => sent(address, options, progress);
-  const signal = new AbortController().signal;
-  await checked(`${chatDocumentsAddress(chat)}?${about}`, { method: 'POST', headers, body: content, signal }, sending);
-}
+export const addChatDocument = (chat, name, content) => sendDocument(chatDocumentsAddress(chat), name, content);
 
 /**
  * @param {string} chat
@@ -304,6 +307,7 @@ export async function checked(address, options, sending = fetch) {
   } catch (error) {
     throw error instanceof TypeError ? new Error(t.unreachable, { cause: error }) : error;
   }
+  setClock(response);
   if (!response.ok) throw await failure(response);
   return response;
 }

@@ -1,13 +1,15 @@
 // What goes into the next message besides its text: pictures as they are, texts as text. What is too long for that, or no text, becomes a
 // document of the chat, where it can be read as one.
 
-import { signal } from '../vendor/signals.js';
 import { file as bytesOf } from './api.js';
 import { addToChat, isDocument } from './chatdocuments.js';
+import { draft, emptyDraft } from './draft.js';
 import { t } from './language.js';
 import { isText } from './picked.js';
+import { chat } from './store.js';
 
 /** @import { Attachment, Message, Picked } from './types.d.ts' */
+/** @import { DraftSignal } from './draft.js' */
 /** @import { Content } from './turn.js' */
 
 /** The largest picture, and all of them together, in bytes: base64 makes a third more of it, and a message may have 24 MiB. */
@@ -15,66 +17,68 @@ const PICTURES = 16 * 1024 * 1024;
 /** The largest text, in characters. */
 const TEXT = 200_000;
 
-/** What is attached to the next message. */
-export const attachments = signal(/** @type {Attachment[]} */ ([]));
-/** Why something was not attached. */
-export const attachmentFault = signal('');
-/** What does not go into a chat, and may be shared as documents instead. */
-export const refused = signal(/** @type {Picked[]} */ ([]));
-
 /**
- * Attaches files.
+ * Attaches files to the next message of the chat that is shown now.
  * @param {Picked[]} files
  */
 export async function attach(files) {
   forgetRefused();
+  const [of, to] = [chat.value, draft.value];
   for (const { name, file } of files) {
-    const fault = file ? await add(name, file) : t.cannotOpen;
+    const fault = file ? await add(to, name, file) : t.cannotOpen;
     if (!fault) continue;
-    const why = file && isDocument(name) ? await addToChat(name, file) : fault;
+    const why = file && isDocument(name) ? await addToChat(of, name, file) : fault;
     if (!why) continue;
-    attachmentFault.value = `${name}: ${why}`;
-    if (file && !file.type.startsWith('image/')) refused.value = [...refused.value, { name, file }];
+    const { refused } = to.value;
+    to.value = { ...to.value, fault: `${name}: ${why}`, refused: file && !file.type.startsWith('image/') ? [...refused, { name, file }] : refused };
   }
 }
 
 /** Says no longer what was not attached. */
 export function forgetRefused() {
-  attachmentFault.value = '';
-  refused.value = [];
+  draft.value.value = { ...emptyDraft(), files: draft.value.value.files };
 }
 
 /**
+ * @param {DraftSignal} to
  * @param {string} name
  * @param {File} file
  */
-async function add(name, file) {
-  const all = attachments.value;
-  if (/^image\/(?:png|jpeg|gif|webp)$/.test(file.type)) {
-    if (all.reduce((sum, other) => sum + (other.text === undefined ? other.size : 0), file.size) > PICTURES) return t.tooLarge(16);
-    attachments.value = [...all, { name, type: file.type, size: file.size, data: await dataUrl(file) }];
+async function add(to, name, file) {
+  const put = (/** @type {Partial<Attachment>} */ about) => {
+    to.value = { ...to.value, files: [...to.value.files, { name, type: file.type, size: file.size, data: '', ...about }] };
     return '';
+  };
+  if (/^image\/(?:png|jpeg|gif|webp)$/.test(file.type)) {
+    const full = () => to.value.files.reduce((sum, other) => sum + (other.text === undefined ? other.size : 0), file.size) > PICTURES;
+    if (full()) return t.tooLarge(16);
+    const data = await dataUrl(file);
+    // Others may be attached meanwhile.
+    return full() ? t.tooLarge(16) : put({ data });
   }
   if (!isText(name, file)) return t.notForChat;
   if (file.size > TEXT) return t.textTooLong(TEXT);
-  attachments.value = [...all, { name, type: 'text/plain', size: file.size, data: '', text: await file.text() }];
-  return '';
+  return put({ type: 'text/plain', text: await file.text() });
 }
 
 /** @param {Attachment} attachment */
 export function detach(attachment) {
-  attachments.value = attachments.value.filter((other) => other !== attachment);
+  const { files } = draft.value.value;
+  draft.value.value = { ...draft.value.value, files: files.filter((other) => other !== attachment) };
+}
+
+/** Nothing is attached any more. */
+export function forgetAttachments() {
+  draft.value.value = emptyDraft();
 }
 
 /**
- * The message with all that is attached, which then no longer is.
+ * The message with all that is attached.
  * @param {string} text
  * @returns {Content}
  */
 export function withAttachments(text) {
-  const all = attachments.value;
-  attachments.value = [];
-  forgetRefused();
+  const all = draft.value.value.files;
   const texts = all.filter((one) => one.text !== undefined).map((one) => `${one.name}:\n${fenced(one.text ?? '')}`);
   const whole = [text, ...texts].filter(Boolean).join('\n\n');
   const pictures = all.filter((one) => one.text === undefined);

@@ -3,9 +3,10 @@
 import { effect, signal } from '../vendor/signals.js';
 import * as api from './api.js';
 import { t } from './language.js';
-import { chat, chats, failure, said } from './store.js';
+import { chat, chats, failure, isShown, said } from './store.js';
 import { ensured } from './turn.js';
 
+/** @import { Chat } from './types.d.ts' */
 /** @typedef {{ name: string, passages: number | null }} ChatDocument `passages` is `null` while it is sent and read */
 
 /** Files that can be read as documents, by the ends of their names. */
@@ -15,15 +16,17 @@ export const chatDocuments = signal(/** @type {ChatDocument[]} */ ([]));
 
 /** @type {string | null} */
 let of = null;
+/** @type {object | undefined} */
+let begunBy;
 
 /** Shows those of each chat that is opened. */
 export function watchChatDocuments() {
   effect(() => {
-    const { id } = chat.value;
-    if (id === of || (id !== null && chats.value === null)) return;
+    const { id, begun } = chat.value;
+    if ((id === of && begun === begunBy) || (id !== null && chats.value === null)) return;
     // A chat that was begun for a document has it already.
-    if (of !== null || id === null) chatDocuments.value = [];
-    of = id;
+    if (!begun || begun !== begunBy) chatDocuments.value = [];
+    [of, begunBy] = [id, begun];
     if (id !== null) queueMicrotask(() => load(id));
   });
 }
@@ -46,22 +49,23 @@ async function load(id) {
 export const isDocument = (name) => chats.value !== null && DOCUMENTS.test(name);
 
 /**
- * Adds a document to the chat that is shown, which is begun where it is new. Gives why not, or nothing.
+ * Adds a document to a chat, which is begun where it is new. Gives why not, or nothing.
+ * @param {Chat} to
  * @param {string} name
  * @param {File} file
  */
-export async function addToChat(name, file) {
-  chatDocuments.value = [...chatDocuments.value.filter((other) => other.name !== name), { name, passages: null }];
+export async function addToChat(to, name, file) {
+  if (isShown(to)) chatDocuments.value = [...chatDocuments.value.filter((other) => other.name !== name), { name, passages: null }];
   let id = null;
   try {
-    id = await ensured();
-    await api.addChatDocument(id, name, file, () => {});
+    id = await ensured(to);
+    await api.addChatDocument(id, name, file);
     said.value = t.addedToChat(name);
     return '';
   } catch (error) {
     return /** @type {Error} */ (error).message;
   } finally {
-    chatDocuments.value = chatDocuments.value.filter((other) => other.name !== name || other.passages !== null);
+    if (isShown(to)) chatDocuments.value = chatDocuments.value.filter((other) => other.name !== name || other.passages !== null);
     if (id !== null) await load(id);
   }
 }

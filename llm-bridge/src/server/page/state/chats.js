@@ -1,12 +1,13 @@
 // The chats that the server keeps for its user: listed, opened, renamed, pinned, deleted. Where it keeps none, the tab keeps one.
 
+import { textOf } from './answer.js';
 import * as api from './api.js';
 import { download } from './download.js';
 import { t } from './language.js';
 import { keep, kept, list } from './list.js';
 import { chat, chats, emptyChat, failure, model, models, said } from './store.js';
 import { newest } from './tree.js';
-import { follow, follows, leave } from './turn.js';
+import { follow, follows, isUnsent, leave } from './turn.js';
 
 /** @import { Chat, Listed, Settings } from './types.d.ts' */
 
@@ -24,40 +25,57 @@ export async function begin() {
 
 const named = () => decodeURIComponent(location.hash.slice(1)) || null;
 
+/** How often another chat was asked for: what is asked for last is shown, whichever comes last. */
+let asked = 0;
+
 /**
  * Shows a chat; `null` is a new one.
  * @param {string | null} id
  */
 export async function open(id) {
+  const number = asked += 1;
   if (id === chat.value.id && id !== null) return;
-  leave();
   if (id === null) {
+    leave();
     chat.value = emptyChat();
     return;
   }
   try {
     const { turn, ...found } = await api.chat(id);
+    if (number !== asked) return;
+    leave();
     place(found, turn);
     if (found.settings.model && models.value.includes(found.settings.model)) model.value = found.settings.model;
   } catch (error) {
+    if (number !== asked) return;
     failure.value = /** @type {Error} */ (error).message;
-    history.replaceState(null, '', location.pathname + location.search);
   }
+  // Also where the chat before stays, or has got its address meanwhile.
+  history.replaceState(null, '', chat.value.id === null ? location.pathname + location.search : `#${chat.value.id}`);
 }
 
 /** Looks again, as another device may have gone on. */
 async function again() {
   await list();
-  const { id, messages, leaf } = chat.value;
-  if (id === null || follows()) return;
+  const before = chat.value;
+  const { id, messages } = before;
+  // What could not be sent is nowhere else.
+  if (id === null || follows() || messages.some((message) => isUnsent(message.id))) return;
   try {
     const { turn, ...found } = await api.chat(id);
-    if (follows() || chat.value.id !== id || (found.messages.length === messages.length && found.leaf === leaf && !turn)) return;
+    if (follows() || chat.value !== before || (!turn && outline(found) === outline(before))) return;
     place(found, turn);
   } catch {
     // It says so when something is done with it.
   }
 }
+
+/**
+ * By what a chat is told from the same one before something was done with it.
+ * @param {Chat} of
+ */
+const outline = ({ messages, leaf, settings }) =>
+  JSON.stringify([leaf, settings, messages.map((message) => [message.id, message.status, message.finish_reason, message.parts.length, textOf(message).length])]);
 
 /**
  * @param {Chat} found
@@ -71,6 +89,7 @@ function place(found, turn) {
 
 /** Begins a new chat. Where the server keeps none, the one before is gone. */
 export async function startNew() {
+  asked += 1;
   leave();
   chat.value = emptyChat();
   if (chats.value === null) keep();
@@ -124,7 +143,7 @@ export async function set(settings) {
 export async function show(message) {
   const { id, messages } = chat.value;
   chat.value = { ...chat.value, leaf: newest(messages, message) };
-  if (id !== null && chats.value !== null) await attempt(() => api.changeChat(id, { leaf: message }));
+  if (id !== null && chats.value !== null && !isUnsent(message)) await attempt(() => api.changeChat(id, { leaf: message }));
   else keep();
 }
 
@@ -134,11 +153,11 @@ export async function show(message) {
  */
 export async function removeMessage(message) {
   const { id, messages } = chat.value;
-  if (id !== null && chats.value !== null) {
+  if (id !== null && chats.value !== null && !isUnsent(message)) {
     await attempt(async () => {
       await api.deleteMessage(id, message);
-      const { turn: _, ...now } = await api.chat(id);
-      chat.value = now;
+      const { turn, ...now } = await api.chat(id);
+      if (chat.value.id === id) place(now, turn);
     });
     return;
   }

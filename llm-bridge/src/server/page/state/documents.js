@@ -11,6 +11,8 @@ import { loadTools } from './server.js';
 /** What there is, and why it cannot be seen. */
 export const library = signal(/** @type {Library | null} */ (null));
 export const libraryFailure = signal('');
+/** What was dropped, and is shared once the person says so. */
+export const offered = signal(/** @type {Picked[]} */ ([]));
 /** The files that are added. */
 export const transfers = signal(/** @type {Transfer[]} */ ([]));
 /** How that went. */
@@ -47,22 +49,42 @@ export function forget() {
   if (sending.value) return;
   batch(() => {
     transfers.value = [];
+    offered.value = [];
     status.value = '';
   });
   leftOut = 0;
 }
 
+/** What there is, for who may add to it; else it is said why not. */
+async function mayAdd() {
+  const known = await loadLibrary();
+  if (known && !known.may_add) status.value = t.mayNotAdd;
+  return known?.may_add ? known : null;
+}
+
+/**
+ * Asks whether files are to be shared with everybody: where one drops them is soon missed.
+ * @param {Promise<Picked[]>} given
+ */
+export async function offer(given) {
+  const [files, known] = await Promise.all([given, mayAdd()]);
+  if (known) offered.value = [...offered.value, ...files];
+}
+
+/** Adds what was offered. */
+export function share() {
+  const files = offered.value;
+  offered.value = [];
+  return add(files);
+}
+
 /**
  * Adds files.
- * @param {Picked[] | Promise<Picked[]>} given
+ * @param {Picked[]} files
  */
-export async function add(given) {
-  const [files, known] = await Promise.all([given, loadLibrary()]);
+export async function add(files) {
+  const known = await mayAdd();
   if (!known) return;
-  if (!known.may_add) {
-    status.value = t.mayNotAdd;
-    return;
-  }
   forget();
   const wanted = files.filter(({ name }) => isWanted(name, known.extensions));
   leftOut += files.length - wanted.length;

@@ -33,6 +33,22 @@ export async function notify(on) {
   return granted;
 }
 
+/**
+ * Shows a notification, which brings this tab to the front. Phones know only those of the service worker.
+ * @param {string} title
+ * @param {string} tag
+ */
+async function tell(title, tag) {
+  const about = { tag, icon: 'icon.svg' };
+  const registration = await navigator.serviceWorker?.getRegistration();
+  if (registration?.active) return registration.showNotification(title, about);
+  const shown = new Notification(title, about);
+  shown.onclick = () => {
+    window.focus();
+    shown.close();
+  };
+}
+
 /** Looks for what waits from now on. */
 export function watch() {
   const told = new Set();
@@ -52,7 +68,7 @@ export function watch() {
     for (const { id, tool, kind, message } of waiting.value) {
       if (told.has(id)) continue;
       told.add(id);
-      if (document.hidden && notifies()) new Notification(kind === 'approval' ? t.callWaits(tool) : t.callAsks(tool, message ?? ''), { tag: id, icon: 'icon.svg' });
+      if (document.hidden && notifies()) tell(kind === 'approval' ? t.callWaits(tool) : t.callAsks(tool, message ?? ''), id).catch(() => {});
     }
   });
 }

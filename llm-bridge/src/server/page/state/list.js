@@ -8,21 +8,32 @@ import { chat, chats, failure, moreChats } from './store.js';
 
 const KEY = 'conversation';
 let words = '';
+/** How many pages of the list are shown. */
+let pages = 1;
+/** How often it was asked for: what is asked for last is shown. */
+let asked = 0;
 
 /**
  * Lists the chats in which these words are, or all.
  * @param {string} [search]
  */
 export async function list(search = words) {
+  if (search !== words) pages = 1;
   words = search;
+  const number = asked += 1;
+  const about = search ? { search } : {};
   try {
-    const found = await api.chats(search ? { search } : {});
-    // Another word may have been typed meanwhile.
-    if (search !== words) return;
-    chats.value = found.chats;
-    moreChats.value = found.next;
+    let { chats: all, next } = await api.chats(about);
+    for (let page = 1; page < pages && next; page += 1) {
+      const more = await api.chats({ ...about, after: next });
+      const known = new Set(all.map(({ id }) => id));
+      [all, next] = [[...all, ...more.chats.filter(({ id }) => !known.has(id))], more.next];
+    }
+    if (number !== asked) return;
+    chats.value = all;
+    moreChats.value = next;
     // The model may have named it meanwhile.
-    const title = found.chats.find(({ id }) => id === chat.value.id)?.title;
+    const title = all.find(({ id }) => id === chat.value.id)?.title;
     if (title !== undefined && title !== chat.value.title) chat.value = { ...chat.value, title };
   } catch (error) {
     // Kept nowhere, or by an older server.
@@ -31,13 +42,10 @@ export async function list(search = words) {
   }
 }
 
-/** Lists those that come next. */
-export async function listMore() {
-  if (!moreChats.value) return;
-  const found = await api.chats({ after: moreChats.value, ...(words ? { search: words } : {}) });
-  const known = new Set(chats.value?.map(({ id }) => id));
-  chats.value = [...(chats.value ?? []), ...found.chats.filter(({ id }) => !known.has(id))];
-  moreChats.value = found.next;
+/** Lists those that come next, too. */
+export function listMore() {
+  pages += 1;
+  return list();
 }
 
 /** The chat that the tab keeps. */

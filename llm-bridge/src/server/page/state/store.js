@@ -7,7 +7,7 @@ import { preference, recall } from './storage.js';
 /** @import { Account, Chat, Health, Listed, Message, RuleScope, Session, Tool, Source } from './types.d.ts' */
 
 /** @returns {Chat} */
-export const emptyChat = () => ({ id: null, title: '', settings: {}, messages: [], leaf: null });
+export const emptyChat = () => ({ id: null, begun: {}, title: '', settings: {}, messages: [], leaf: null });
 
 /** The server's state. */
 export const health = signal(/** @type {Health | null} */ (null));
@@ -34,11 +34,17 @@ export const chat = signal(emptyChat());
 export const chats = signal(/** @type {Listed[] | null} */ ([]));
 export const moreChats = signal(/** @type {string | null} */ (null));
 
+/**
+ * Whether this chat is the one that is shown, also where it has got its id meanwhile.
+ * @param {Chat} of
+ */
+export const isShown = ({ id, begun }) => (begun ? chat.value.begun === begun : chat.value.id === id);
+
 /** The branch of the chat that is shown. */
 export const shown = computed(() => branch(chat.value.messages, chat.value.leaf));
-/** The answer that is being made in it; a new object each time it has grown. */
+/** The answer that is being made in the chat, on whichever branch; a new object each time it has grown. */
 export const running = computed(() => {
-  const answer = shown.value.find((message) => changes(message).value >= 0 && message.status === 'running');
+  const answer = chat.value.messages.findLast((message) => changes(message).value >= 0 && message.status === 'running');
   return answer ? { ...answer } : null;
 });
 /** Whether there is one: it changes only twice in a turn, whatever comes. */
@@ -47,7 +53,7 @@ export const busy = computed(() => running.value !== null);
 /** What lies over or beside the chat. */
 export const toolsOpen = signal(false);
 export const chatsOpen = signal(recall('chats-open', true));
-export const dialog = signal(/** @type {'' | 'documents' | 'settings' | 'inbox' | 'keys'} */ (''));
+export const dialog = signal(/** @type {'' | 'documents' | 'settings' | 'inbox'} */ (''));
 
 /** The passage of a document that is open. */
 export const passage = signal(/** @type {Source | null} */ (null));

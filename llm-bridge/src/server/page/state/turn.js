@@ -3,27 +3,48 @@
 
 import * as api from './api.js';
 import { end, replace, take, textOf } from './answer.js';
+import { begunAs, write, written } from './draft.js';
 import { t } from './language.js';
 import { keep, list } from './list.js';
-import { prefer, preference } from './storage.js';
-import { chat, chats, model, said, touch } from './store.js';
+import { chat, chats, failure, isShown, model, said, shown, touch, unreachable } from './store.js';
 import { branch } from './tree.js';
 
-/** @import { Message, Settings } from './types.d.ts' */
+/** @import { Chat, Message, Settings } from './types.d.ts' */
 /** @typedef {string | Record<string, unknown>[]} Content a text, or parts as in chat completions */
 /** @typedef {{ parent?: string | null, content?: Content, regenerate?: string, continue?: string, answer?: string, model?: string }} Start */
 
-/** @type {{ controller: AbortController, message: Message, id: string | null } | null} */
+/**
+ * @typedef {object} Followed
+ * @property {AbortController} controller ends the following, and not the turn
+ * @property {Message} message the answer
+ * @property {string | null} id of the chat, once its turn is known to the server
+ * @property {boolean} stops whether it is stopped as soon as it is
+ */
+
+/** @type {Followed | null} */
 let followed = null;
 /** What an answer was asked for that has not begun. @type {WeakMap<Message, Start>} */
 const unsent = new WeakMap();
 let made = 0;
 
+/** How long after a failure the turn is looked for again, in milliseconds: at first, and at most. */
+const SOON = 1_000;
+const LATER = 15_000;
+
+/** Ids of messages that the server does not know. */
+const UNSENT = 'new-';
+
 /**
- * A new message behind the last one.
+ * Whether the server has never got a message.
+ * @param {string} id
+ */
+export const isUnsent = (id) => chats.value !== null && id.startsWith(UNSENT);
+
+/**
+ * A new message behind the last one that the server knows. Like all that start a turn it tells whether it is taken: one runs at a time.
  * @param {Content} content
  */
-export const ask = (content) => start({ parent: chat.value.leaf, content });
+export const ask = (content) => start({ parent: shown.value.findLast(({ id }) => !isUnsent(id))?.id ?? null, content });
 
 /**
  * The message anew, with another text.
@@ -38,17 +59,20 @@ export const edit = (message, content) => start({ parent: message.parent, conten
  * @param {string} [other] another model
  */
 export function regenerate(message, other) {
+  if (followed) return false;
   const begun = unsent.get(message);
+  const by = other ? { model: other } : {};
   if (chats.value === null && message.status === 'failed') {
     chat.value = { ...chat.value, messages: chat.value.messages.filter((one) => one !== message), leaf: message.parent };
     return start({ answer: message.parent ?? '' });
   }
-  if (!begun) return start({ regenerate: message.id, ...(other ? { model: other } : {}) });
+  if (!begun) return start({ regenerate: message.id, ...by });
   // The server has never seen it.
-  const gone = new Set([message.id, message.parent]);
-  const messages = begun.content === undefined ? chat.value.messages.filter((one) => one !== message) : chat.value.messages.filter((one) => !gone.has(one.id));
-  chat.value = { ...chat.value, messages, leaf: begun.parent ?? begun.regenerate ?? null };
-  return start(begun);
+  if (begun.continue === undefined) {
+    const gone = new Set(begun.content === undefined ? [message.id] : [message.id, message.parent]);
+    chat.value = { ...chat.value, messages: chat.value.messages.filter(({ id }) => !gone.has(id)), leaf: begun.parent ?? begun.regenerate ?? null };
+  }
+  return start({ ...begun, ...by });
 }
 
 /**
@@ -67,17 +91,20 @@ export function answered(question) {
   if (message) goOn(message);
 }
 
-/** Stops the running turn. */
-export async function stop() {
+/** Stops the running turn, or the one that is about to run. */
+export function stop() {
   if (!followed) return;
-  const { id, message, controller } = followed;
-  if (id === null) controller.abort();
-  else {
-    try {
-      await api.stopTurn(id);
-    } catch (error) {
-      end(message, 'stopped', /** @type {Error} */ (error).message);
-    }
+  if (chats.value === null) followed.controller.abort();
+  else if (followed.id === null) followed.stops = true;
+  else halt(followed.id);
+}
+
+/** @param {string} id */
+async function halt(id) {
+  try {
+    await api.stopTurn(id);
+  } catch (error) {
+    failure.value = /** @type {Error} */ (error).message;
   }
 }
 
@@ -91,50 +118,74 @@ export function leave() {
 }
 
 /** @param {Start} begun */
-async function start(begun) {
-  if (followed) return;
+function start(begun) {
+  if (followed) return false;
   const { question, answer } = placed(begun);
-  if (chats.value === null) return local(answer);
-  const controller = new AbortController();
-  followed = { controller, message: answer, id: chat.value.id };
+  followed = { controller: new AbortController(), message: answer, id: null, stops: false };
+  if (chats.value === null) local(followed);
+  else run(begun, question, followed);
+  return true;
+}
+
+/**
+ * Lets the server answer, in the chat that is shown now, whichever is shown by then.
+ * @param {Start} begun
+ * @param {Message | null} question
+ * @param {Followed} turn
+ */
+async function run(begun, question, turn) {
+  const { message: answer, controller: { signal } } = turn;
+  /** @type {string | null} */
+  let id = null;
   try {
-    const id = await ensured();
-    followed.id = id;
-    const body = { ...begun, ...(begun.model ?? model.value ? { model: begun.model ?? model.value } : {}) };
-    const now = await api.startTurn(id, body);
+    const by = begun.model ?? model.value;
+    id = await ensured();
+    const now = await api.startTurn(id, { ...begun, ...(by ? { model: by } : {}) });
+    turn.id = id;
+    if (turn.stops) halt(id);
+    list();
+    if (signal.aborted) return;
     if (question && now.message) Object.assign(question, now.message);
     const before = answer.id;
     replace(answer, { ...now.answer, parts: begun.continue ? answer.parts : now.answer.parts });
-    if (controller.signal.aborted) return;
     chat.value = { ...chat.value, messages: [...chat.value.messages], leaf: chat.value.leaf === before ? answer.id : chat.value.leaf };
-    list();
-    await follow(id, answer, now.turn.position);
+    await through(turn, id, now.turn.position);
   } catch (error) {
+    const { message } = /** @type {Error} */ (error);
     unsent.set(answer, begun);
-    end(answer, 'failed', /** @type {Error} */ (error).message);
-    if (followed?.message === answer) followed = null;
+    end(answer, 'failed', message);
+    if (followed === turn) followed = null;
+    if (!signal.aborted) return;
+    // Another chat is shown; there the text waits in the field.
+    failure.value = message;
+    if (question && !written(id)) write(id, textOf(question));
   }
 }
 
-/** @type {Promise<string> | null} */
-let creating = null;
+/** By what a chat was begun. @type {WeakMap<object, Promise<string>>} */
+const creating = new WeakMap();
 
-/** The id of the chat that is shown, which is begun where it is new. */
-export function ensured() {
-  const { id } = chat.value;
+/** The id of a chat, which is begun where it is new. */
+export function ensured(of = chat.value) {
+  const { id, begun = of } = of;
   if (id !== null) return Promise.resolve(id);
-  creating ??= created().finally(() => { creating = null; });
-  return creating;
+  let known = creating.get(begun);
+  if (!known) {
+    creating.set(begun, known = created(of));
+    known.catch(() => creating.delete(begun));
+  }
+  return known;
 }
 
-async function created() {
-  const about = await api.newChat({ settings: settled(chat.value.settings) });
-  // What is written and not sent stays in the field.
-  prefer(`draft.${about.id}`, preference('draft.new', '') || null);
-  prefer('draft.new', null);
-  chat.value = { ...chat.value, id: about.id, title: about.title };
-  history.pushState(null, '', `#${about.id}`);
-  return about.id;
+/** @param {Chat} of */
+async function created(of) {
+  const { id, title } = await api.newChat({ settings: settled((isShown(of) ? chat.value : of).settings) });
+  if (isShown(of)) {
+    begunAs(id);
+    chat.value = { ...chat.value, id, title };
+    history.pushState(null, '', `#${id}`);
+  }
+  return id;
 }
 
 /** @param {Settings} settings */
@@ -146,30 +197,52 @@ const settled = (settings) => Object.fromEntries(Object.entries(settings).filter
  * @param {Message} message
  * @param {number} position
  */
-export async function follow(id, message, position) {
-  const controller = followed?.message === message ? followed.controller : new AbortController();
-  const { signal } = controller;
-  followed = { controller, message, id };
-  let after = position;
+export function follow(id, message, position) {
+  followed = { controller: new AbortController(), message, id, stops: false };
+  return through(followed, id, position);
+}
+
+/**
+ * @param {Followed} turn
+ * @param {string} id
+ * @param {number} after
+ */
+async function through({ message, controller: { signal } }, id, after) {
+  let pause = SOON;
+  let told = '';
+  const reached = () => {
+    if (told && unreachable.value === told) unreachable.value = '';
+    pause = SOON;
+  };
   while (!signal.aborted && message.status === 'running') {
     try {
       for await (const { event, position: at, data } of api.turn(id, after, signal)) {
+        reached();
         if (at) after = at;
         if (event) replace(message, data);
         else if (data.error) message.error = data.error;
         else take(message, data);
+        if (message.status !== 'running') break;
       }
       if (message.status !== 'running') break;
       const now = await api.chat(id);
+      if (signal.aborted) return;
+      reached();
       const kept = now.messages.find((other) => other.id === message.id);
       if (kept) replace(message, kept);
       else end(message, 'failed', t.cutOff);
       after = now.turn?.position ?? after;
+      if (message.status === 'running') await waited(SOON);
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof api.Refused && error.status === 404) return end(message, 'failed', error.message);
+      if (error instanceof api.Refused && error.status < 500 && error.status !== 429) {
+        end(message, 'failed', error.message);
+        break;
+      }
       // The server is started again, or the device was asleep.
-      await new Promise((resolve) => { setTimeout(resolve, 1000); });
+      unreachable.value = told = /** @type {Error} */ (error).message;
+      await waited(pause);
+      pause = Math.min(2 * pause, LATER);
     }
   }
   if (signal.aborted) return;
@@ -180,13 +253,16 @@ export async function follow(id, message, position) {
   setTimeout(list, 4000);
 }
 
+/** @param {number} ms */
+const waited = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+
 /**
  * Puts the question and the answer that begins where they belong, before the server knows.
  * @param {Start} begun
  */
 function placed(begun) {
   const { messages } = chat.value;
-  const id = () => `new-${Date.now()}-${made += 1}`;
+  const id = () => `${UNSENT}${Date.now()}-${made += 1}`;
   const continued = begun.continue && messages.find((message) => message.id === begun.continue);
   if (continued) {
     Object.assign(continued, { status: 'running', finish_reason: null });
@@ -218,12 +294,11 @@ function shownParts(content) {
 
 /**
  * An answer without the server's chats.
- * @param {Message} answer
+ * @param {Followed} turn
  */
-async function local(answer) {
+async function local(turn) {
   const began = performance.now();
-  const controller = new AbortController();
-  followed = { controller, message: answer, id: null };
+  const { message: answer, controller } = turn;
   const { system, temperature, top_p, max_tokens, tools, persona } = chat.value.settings;
   const messages = forModel(branch(chat.value.messages, answer.parent));
   if (system) messages.unshift({ role: 'system', content: system });
@@ -238,7 +313,7 @@ async function local(answer) {
     else end(answer, 'failed', /** @type {Error} */ (error).message);
   }
   answer.duration_ms = performance.now() - began;
-  if (followed?.message === answer) followed = null;
+  if (followed === turn) followed = null;
   touch(answer);
   keep();
 }
@@ -249,7 +324,7 @@ async function local(answer) {
  * @param {Message[]} messages
  * @returns {{ role: string, content: any }[]}
  */
-export function forModel(messages) {
+function forModel(messages) {
   /** @type {{ role: string, content: any }[]} */
   const sent = [];
   for (const message of messages) {

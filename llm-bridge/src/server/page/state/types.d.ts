@@ -44,6 +44,10 @@ export interface CallPart {
   result?: unknown;
   error?: string | null;
   said?: string | null;
+  /** What it has changed, in the tool's words. */
+  side_effects?: string[];
+  /** When it may be called again, in UTC. */
+  retry_at?: string | null;
   duration_ms?: number | null;
   parts?: ResultPart[];
   /** When it was first seen here, in milliseconds. */
@@ -118,6 +122,8 @@ export interface Listed {
 export interface Chat {
   /** `null` until the first message is sent. */
   id: string | null;
+  /** What a chat that was begun here is told from another by, also before it has an id. */
+  begun?: object;
   title: string;
   settings: Settings;
   messages: Message[];

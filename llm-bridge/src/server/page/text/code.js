@@ -27,10 +27,7 @@ export function frame(content, complete) {
     const text = () => (code.textContent ?? '').replace(/\n$/, '');
     const frame = element('div', 'code-frame');
     const head = element('div', 'code-head');
-    const copy = button(t.copy, async () => {
-      copy.textContent = (await copyText(text())) ? t.copied : t.notCopied;
-      setTimeout(() => { copy.textContent = t.copy; }, 1500);
-    });
+    const copy = button(t.copy, () => copyText(text(), (word) => { copy.textContent = word ?? t.copy; }));
     const save = button(t.download, () => download(new Blob([text()], { type: 'text/plain' }), `code.${ENDS[language] ?? (/^\w{1,8}$/.test(language) ? language : 'txt')}`));
     const name = element('span', 'code-language');
     name.textContent = language;

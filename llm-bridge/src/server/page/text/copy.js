@@ -3,14 +3,19 @@
 import { t } from '../state/language.js';
 import { said } from '../state/store.js';
 
+/** How long it is said in place of a button's word, in milliseconds. */
+const SAID = 1500;
+
 /**
- * Copies a text; tells whether it could.
+ * Copies a text, and says for a while how that went.
  * @param {string} text
+ * @param {(word: string | null) => void} show gets `null` when that is over
  */
-export async function copyText(text) {
-  const done = await written(text);
-  said.value = done ? t.copied : t.notCopied;
-  return done;
+export async function copyText(text, show) {
+  const word = (await written(text)) ? t.copied : t.notCopied;
+  said.value = word;
+  show(word);
+  setTimeout(() => show(null), SAID);
 }
 
 /** @param {string} text */

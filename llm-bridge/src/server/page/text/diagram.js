@@ -6,6 +6,13 @@ import { button } from './elements.js';
 /** Longer sources are shown as text, in characters. */
 const MOST = 20_000;
 
+/** What is done with what a frame says, while it is there. @type {WeakMap<HTMLIFrameElement, (data: any) => void>} */
+const frames = new WeakMap();
+addEventListener('message', ({ source, data }) => {
+  const frame = [...document.querySelectorAll('iframe')].find((one) => one.contentWindow === source);
+  if (frame) frames.get(frame)?.(data);
+});
+
 /**
  * Draws a diagram above its source, which is folded away once that worked.
  * @param {string} source
@@ -23,8 +30,7 @@ export function diagram(source, code, head) {
     code.hidden = !code.hidden;
     showSource.setAttribute('aria-expanded', String(!code.hidden));
   });
-  const listen = (/** @type {MessageEvent} */ { source: from, data }) => {
-    if (from !== frame.contentWindow) return;
+  frames.set(frame, (data) => {
     const dark = getComputedStyle(document.documentElement).colorScheme === 'dark'
       || (document.documentElement.dataset.theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches);
     if (data?.ready) frame.contentWindow?.postMessage({ source, dark }, '*');
@@ -34,10 +40,8 @@ export function diagram(source, code, head) {
       if (!showSource.isConnected) head.firstElementChild?.after(showSource);
     } else if (data?.error) {
       // The source says more than an empty frame.
-      removeEventListener('message', listen);
       frame.remove();
     }
-  };
-  addEventListener('message', listen);
+  });
   code.before(frame);
 }

@@ -34,6 +34,8 @@ export function putNotes(content, sources, note) {
       const [word] = match;
       const end = match.index + word.length;
       if (word.startsWith('[')) {
+        // `list[1]` in code is no note.
+        if (text.parentElement?.closest('code')) continue;
         const numbers = word.slice(1, -1).split(',').map(Number);
         const found = numbers.map((number) => cited.get(number));
         if (found.some((source) => !source)) continue;

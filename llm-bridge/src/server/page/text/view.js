@@ -147,8 +147,9 @@ export class TextView {
     const content = parsed(rendered(this.#text, this.#id), true);
     this.finish(content);
     this.element.replaceChildren(content);
-    this.#drawn = this.#text.length;
-    this.#open = [];
+    // Where it goes on after all, as an answer that was cut off, it does so within its last block.
+    this.#drawn = 0;
+    this.#open = [...this.element.childNodes];
     this.#loose = [];
     draw([this.element]);
   }

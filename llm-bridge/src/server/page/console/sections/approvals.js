@@ -5,6 +5,7 @@ import { Approval } from '../../components/approval.js';
 import { approvals } from '../../state/api.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
+import { visible } from '../../text/visible.js';
 import { Fault, useLoaded } from '../parts/loaded.js';
 import { c } from '../state.js';
 
@@ -22,6 +23,6 @@ export function Approvals() {
     <ul class="cards">${value?.map((/** @type {any} */ one) => html`<li class="card" key=${one.id}>
       <p><code>${one.tool}</code> ${t.asksFor(one.user)}</p>
       <${Approval} id=${one.id} reason=${one.reason} call=${{ answer_by: one.expires_at }} onAnswer=${again} />
-      <pre tabindex="0" role="group" aria-label=${t.arguments}>${JSON.stringify(one.arguments, null, 2)}</pre>
+      <pre tabindex="0" role="group" aria-label=${t.arguments}>${visible(JSON.stringify(one.arguments, null, 2))}</pre>
     </li>`)}</ul>`;
 }

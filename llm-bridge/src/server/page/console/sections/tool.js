@@ -7,6 +7,7 @@ import { approvals } from '../../state/api.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { duration } from '../../text/format.js';
+import { visible } from '../../text/visible.js';
 import { audit, execute, limitTool, removeTool } from '../api.js';
 import { Fields, valuesOf } from '../parts/form.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
@@ -128,5 +129,5 @@ function Waiting({ tool }) {
     return () => clearInterval(clock);
   }, [tool]);
   return asked && html`<div class="card" key=${asked.id}><${Approval} id=${asked.id} reason=${asked.reason} call=${{ answer_by: asked.expires_at }} />
-    <pre tabindex="0" role="group" aria-label=${t.arguments}>${JSON.stringify(asked.arguments, null, 2)}</pre></div>`;
+    <pre tabindex="0" role="group" aria-label=${t.arguments}>${visible(JSON.stringify(asked.arguments, null, 2))}</pre></div>`;
 }
