@@ -4,6 +4,7 @@
 //! tools. [`server`] puts the APIs that clients speak before it. With the feature `cli`, [`cli::main`] is a whole program around a registry.
 
 mod build;
+mod checking;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod definition;

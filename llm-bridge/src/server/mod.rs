@@ -64,6 +64,7 @@ mod unrouted;
 mod users;
 mod via;
 mod webhooks;
+mod written;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -80,7 +81,9 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
 use api_error::ApiError;
-pub use audit::{AuditChain, AuditFault, AuditReading, AuditVerdict, VerifyAudit};
+#[cfg(feature = "cli")]
+pub(crate) use audit::origin_filter;
+pub use audit::{AuditChain, AuditFault, AuditReading, AuditVerdict, GivenHeads, VerifyAudit};
 pub use backup::{BackupFault, BackupFile, MakeBackup};
 pub use configured::{Configured, SettingOrigin};
 use connections::Connections;
@@ -258,6 +261,8 @@ struct App {
     metrics: Metrics,
     traces: Option<Traces>,
     mcp_servers: Option<toolrack_remote::mcp::McpServers>,
+    /// How the tools are offered to MCP clients.
+    mcp: McpSettings,
     documents: documents::DocumentAccess,
     conversations: Option<Conversations>,
     #[debug(skip)]
@@ -329,6 +334,7 @@ fn routes(
         metrics: settings.metrics.clone(),
         traces: settings.traces.clone(),
         mcp_servers: settings.mcp_servers.clone(),
+        mcp: settings.mcp,
         documents,
         conversations: settings.conversations.clone(),
         chats: settings.chats.clone(),
@@ -351,6 +357,7 @@ fn routes(
         .merge(counts::routes())
         .add("/execute", execute::execute, execute::execute_operation())
         .merge(tools::routes())
+        .merge(written::routes())
         .add("/api/modules", modules::list, modules::list_operation())
         .add("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
         .behind(|router| router.route_layer(middleware::from_fn_with_state(app.clone(), modules::found)));
@@ -384,6 +391,7 @@ fn routes(
         .add("/api/audit", audit::list, audit::list_operation())
         .add("/api/audit/export", audit::export, audit::export_operation())
         .add("/api/audit/verify", audit::verify, audit::verify_operation())
+        .add("/api/audit/verify", audit::verify_given, audit::verify_given_operation())
         .add("/api/turns", turns::list, turns::list_operation())
         .add("/api/turns/{id}", turns::stop, turns::stop_operation())
         .add("/api/doctor", doctor::read, doctor::read_operation())
@@ -393,6 +401,7 @@ fn routes(
         .add("/api/settings", configured::list, configured::operation())
         .add("/api/jobs", jobs::list, jobs::list_operation())
         .add("/api/jobs/{id}", jobs::remove, jobs::remove_operation())
+        .add("/api/webhooks", webhooks::endpoints, webhooks::endpoints_operation())
         .add("/api/dead-letters", webhooks::list, webhooks::list_operation())
         .add("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
         .merge(dev::routes(settings.takeover.as_ref(), stopping))
