@@ -38,7 +38,9 @@ const CHAT = {
     await page.waitForSelector('#tools-list .tool');
   },
 };
+/** Sections of the console; the others only where the window is wide. */
 const CONSOLE = ['overview', 'tools', 'people', 'audit'];
+const WIDE = ['models', 'personas', 'turns', 'approvals', 'traces?id=call-3', 'servers', 'documents', 'schedule', 'webhooks', 'settings'];
 
 /** Opens a view before a server that says what is written down. */
 export async function openKept(browser, address, options, before = async () => {}) {
@@ -102,9 +104,10 @@ export async function kept(browser) {
           await context.close();
         });
       }
-      for (const section of CONSOLE) {
+      for (const address of size[0] < 700 ? CONSOLE : [...CONSOLE, ...WIDE]) {
+        const [section] = address.split('?');
         await check(`b17 ${name(`console-${section}`)} looks as it was made`, async () => {
-          const { page, context } = await open(browser, `admin#${section}`, colorScheme, size);
+          const { page, context } = await open(browser, `admin#${address}`, colorScheme, size);
           await page.waitForSelector('#section:not([aria-busy]) h1');
           await page.waitForLoadState('networkidle');
           await compare(page, name(`console-${section}`), most);
