@@ -453,7 +453,7 @@ async fn u29_documents_are_searched_as_tools_do() {
     let bad: [&[(&str, &str)]; 6] = [
         &[],
         &[("query", " ")],
-        &[("query", &long)],
+        &[("query", long.as_str())],
         &[("query", "tea"), ("limit", "0")],
         &[("query", "tea"), ("limit", "101")],
         &[("query", "tea"), ("below", "x")],
