@@ -1,7 +1,9 @@
 //! Tools of the registry as `toolrack-apis` defines them.
 
-use registry_core::{Effect, Tool, flow::Sends};
-use toolrack_apis::{Hints, Subject};
+use registry_core::{Effect, Registry, Tool, flow::Sends};
+use toolrack_apis::{Definer, Hints, Provider, Subject};
+
+use crate::mcp::{self, McpSettings};
 
 /// What a definition needs of a tool.
 pub fn subject(tool: &Tool) -> Subject<'_> {
@@ -16,6 +18,16 @@ pub fn subject(tool: &Tool) -> Subject<'_> {
             open_world: tool.sends() == Sends::Outside,
         }),
         ..Subject::new(&spec.tool_name, spec.described(), &spec.input_schema)
+    }
+}
+
+/// Defines tools of a registry for a provider.
+pub(crate) fn definer(provider: Provider, strict: bool, registry: &Registry, mcp: McpSettings) -> Definer {
+    let definer = Definer::new(provider);
+    let definer = if strict { definer.strict() } else { definer };
+    match provider {
+        Provider::Mcp => definer.with_names(mcp::names(registry, mcp)),
+        _ => definer,
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod beside;
 mod build;
+mod checking;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod definition;

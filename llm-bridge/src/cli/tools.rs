@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::{Table, presets};
 use registry_core::{Caller, Query, Registry, Tool, flow::Sends};
-use toolrack_apis::{Definer, Definitions, Provider};
+use toolrack_apis::{Definitions, Provider};
 
 use super::{
     caller::CallerArguments,
@@ -13,9 +13,9 @@ use super::{
     terminal::one_line,
 };
 use crate::{
-    definition::subject,
+    definition::{definer, subject},
     listing::{self, Row},
-    mcp::{self, McpSettings},
+    mcp::McpSettings,
 };
 
 #[derive(Debug, clap::Args)]
@@ -91,12 +91,7 @@ pub(super) fn list(
         let selection = registry.select(&context);
         let tools = selection.tools().iter().map(AsRef::as_ref);
         let tools = tools.filter(|tool: &&Tool| is_asked_for(tool.name(), tool.module()));
-        let definer = Definer::new(provider);
-        let definer = if arguments.strict { definer.strict() } else { definer };
-        let definer = match provider {
-            Provider::Mcp => definer.with_names(mcp::names(registry, mcp)),
-            _ => definer,
-        };
+        let definer = definer(provider, arguments.strict, registry, mcp);
         return print_definitions(&definer.definitions(tools.map(subject)));
     }
     let mut rows = match &query {

@@ -1,5 +1,5 @@
-//! `GET /api/approval-rules` and `DELETE /api/approval-rules/{id}`: what a person has allowed beforehand. Rules are made with the answer to an
-//! approval.
+//! `GET /api/approval-rules` and `DELETE /api/approval-rules/{id}`: what a person has allowed beforehand, and for admins what all people have.
+//! Rules are made with the answer to an approval.
 
 use axum::{
     Extension, Json,
@@ -7,18 +7,25 @@ use axum::{
 };
 use jiff::Timestamp;
 use registry_core::{
-    Registry,
+    Permission, Registry,
     guard::{
         approval::{Approval, ApprovalAnswer},
-        rule::{ApprovalRule, RuleError, RuleKind, RuleScope},
+        rule::{ApprovalRule, MAX_PEOPLE, RuleError, RuleKind, RuleScope},
     },
 };
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    App, admin::audited, api_error::ApiError, chats, identity::Identity, name::Name, openapi::Operation,
+    App,
+    admin::{self, audited},
+    api_error::ApiError,
+    chats,
+    identity::Identity,
+    name::Name,
+    openapi::Operation,
+    query::QueryParameters,
     routes::Routes,
 };
 
@@ -36,6 +43,8 @@ pub(super) fn routes() -> Routes {
 struct Shown {
     /// Names it.
     id: String,
+    /// Whose it is.
+    user: String,
     /// The tool's name.
     tool: String,
     /// Who makes the calls for the person, where that is somebody else.
@@ -49,17 +58,29 @@ struct Shown {
 }
 
 impl Shown {
-    fn of(rule: ApprovalRule, registry: &Registry) -> Self {
+    fn of(user: &str, rule: ApprovalRule, registry: &Registry) -> Self {
         let applies = registry.applies(&rule);
         let ApprovalRule { id, tool, via, scope, made_at, .. } = rule;
-        Self { id, tool, via, scope, made_at, applies }
+        Self { id, user: user.to_owned(), tool, via, scope, made_at, applies }
     }
 }
 
-/// The rules of a user.
+/// The rules of a user, or of several.
 #[derive(Serialize, JsonSchema)]
 struct RuleList {
     rules: Vec<Shown>,
+    /// `after` of the next request; null where there are no more.
+    next: Option<String>,
+}
+
+/// Whose rules are listed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    #[serde(default)]
+    all: bool,
+    #[serde(default)]
+    after: String,
 }
 
 fn list_operation() -> Operation {
@@ -67,15 +88,38 @@ fn list_operation() -> Operation {
         Method::GET,
         "Approvals",
         "list_approval_rules",
-        "The calls that the user has allowed beforehand",
+        "The calls that the user has allowed beforehand, or that all users have",
     )
-    .answers::<RuleList>(200, "The user's own rules, oldest first.")
+    .query_flag("all", "Whether those of all users are listed, which is for admins.")
+    .query("after", "With `all`, only of users behind this one: `next` of the answer before.")
+    .answers::<RuleList>(200, "The rules, of each user the oldest first; with `all` of 20 users at most.")
+    .refuses(400, "A query parameter is unknown (`invalid_request_error`).")
+    .refuses(403, "The user is not an admin, and asks for the rules of all (`permission_denied`).")
 }
 
-async fn list(Extension(identity): Extension<Identity>) -> Result<Json<RuleList>, ApiError> {
+async fn list(
+    Extension(identity): Extension<Identity>,
+    QueryParameters(Wanted { all, after }): QueryParameters<Wanted>,
+) -> Result<Json<RuleList>, ApiError> {
     let Identity { registry, caller, .. } = &identity;
-    let rules = registry.approval_rules(&caller.user).await?;
-    Ok(Json(RuleList { rules: rules.into_iter().map(|rule| Shown::of(rule, registry)).collect() }))
+    let of = |(user, rules): (String, Vec<ApprovalRule>)| -> Vec<Shown> {
+        rules.into_iter().map(|rule| Shown::of(&user, rule, registry)).collect()
+    };
+    if !all {
+        let rules = registry.approval_rules(&caller.user).await?;
+        return Ok(Json(RuleList { rules: of((caller.user.clone(), rules)), next: None }));
+    }
+    identity.require(Permission::Admin, "listing what others have allowed beforehand")?;
+    let people = registry.approval_rules_of_users(&after).await?;
+    let next = people.last().filter(|_| people.len() == MAX_PEOPLE).map(|(user, _)| user.clone());
+    Ok(Json(RuleList { rules: people.into_iter().flat_map(of).collect(), next }))
+}
+
+/// Whose rule is revoked; the caller's where it is not said.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Owner {
+    user: Option<String>,
 }
 
 fn revoke_operation() -> Operation {
@@ -85,17 +129,42 @@ fn revoke_operation() -> Operation {
         "revoke_approval_rule",
         "Revoke what the user has allowed beforehand",
     )
-    .details("It holds from the next call on.")
+    .details("It holds from the next call on. Admins revoke what others have allowed.")
     .path("id", "The rule's id.")
+    .query("user", "Whose it is; the user's own where it is not said.")
     .answers_nothing(204, "It is revoked.")
+    .refuses(400, "A query parameter is unknown (`invalid_request_error`).")
+    .refuses(403, "The user is not an admin, and the rule is another's (`permission_denied`).")
     .refuses(404, "The user has no such rule (`approval_rule_not_found`).")
 }
 
-async fn revoke(Extension(identity): Extension<Identity>, Name(id): Name) -> Result<StatusCode, ApiError> {
+async fn revoke(
+    Extension(identity): Extension<Identity>,
+    Name(id): Name,
+    QueryParameters(Owner { user }): QueryParameters<Owner>,
+) -> Result<StatusCode, ApiError> {
+    let user = user.filter(|user| !user.is_empty()).unwrap_or_else(|| identity.caller.user.clone());
+    let is_own = user == identity.caller.user;
+    if !is_own {
+        identity.require(Permission::Admin, "revoking what others have allowed beforehand")?;
+    }
     // What is not there leaves no record, however often it is asked for.
-    let rules = identity.registry.approval_rules(&identity.caller.user).await?;
-    if !rules.iter().any(|rule| rule.id == id) || !revoke_by_id(&identity, &id).await? {
-        return Err(ApiError::not_found("approval_rule_not_found", format!("there is no rule `{id}`")));
+    let rules = identity.registry.approval_rules(&user).await?;
+    let is_there = rules.iter().any(|rule| rule.id == id);
+    let is_revoked = match (is_there, is_own) {
+        (false, _) => false,
+        (true, true) => revoke_by_id(&identity, &id).await?,
+        (true, false) => {
+            let revoke = identity.registry.revoke_approval_rule(&user, &id);
+            let about = json!({"rule": id, "user": user});
+            admin::change(&identity, "approval rule remove", about, revoke).await?.is_some()
+        }
+    };
+    if !is_revoked {
+        return Err(ApiError::not_found(
+            "approval_rule_not_found",
+            format!("there is no rule `{id}` of {user}"),
+        ));
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,4 +1,4 @@
-//! `GET /api/audit` and `GET /api/audit/verify`: the audit of a tenant, for its admins.
+//! `GET /api/audit`, and `GET` and `POST /api/audit/verify`: the audit of a tenant, for its admins.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,22 +12,27 @@ use axum::{
 use futures_util::stream;
 use jiff::Timestamp;
 use registry_core::{
-    BoxFuture,
-    guard::audit::log::{AuditCursor, AuditEventKind, AuditFilter, AuditLog, ChainedRecord},
+    BoxFuture, Origin,
+    guard::{
+        audit::log::{AuditCursor, AuditEventKind, AuditFilter, AuditLog, ChainedRecord, OriginFilter},
+        gate::Verdict,
+    },
     store::StoreError,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
     App,
     admin::{Admin, NOT_ADMIN},
     api_error::ApiError,
+    body::{Body as ReadBody, JsonBody},
     openapi::Operation,
     query::QueryParameters,
 };
+use crate::turn::known_dialect;
 
 const JSON_LINES: &str = "application/x-ndjson";
 
@@ -35,6 +40,10 @@ const JSON_LINES: &str = "application/x-ndjson";
 const DEFAULT_LIMIT: usize = 50;
 /// So many are sent at most, and read at a time for an export.
 const MAX_LIMIT: usize = 1000;
+/// So many signed heads can be given for a verification: each costs a check of its signature with every key.
+const MAX_HEADS: usize = 10_000;
+/// So many public keys can be given with them.
+const MAX_KEYS: usize = 16;
 
 /// What the server needs to read and verify the audit.
 #[derive(Clone, derive_more::Debug)]
@@ -43,7 +52,7 @@ pub struct AuditReading {
     log: Arc<dyn AuditLog>,
     #[debug(skip)]
     verify: Arc<dyn VerifyAudit>,
-    /// One verification at a time: each reads all records.
+    /// One at a time of those that may read all records: verifications, and searches for what no column says.
     one: Arc<Semaphore>,
 }
 
@@ -52,15 +61,40 @@ impl AuditReading {
     pub fn new(log: Arc<dyn AuditLog>, verify: impl VerifyAudit + 'static) -> Self {
         Self { log, verify: Arc::new(verify), one: Arc::new(Semaphore::new(1)) }
     }
+
+    async fn alone(&self) -> Result<SemaphorePermit<'_>, ApiError> {
+        self.one.acquire().await.map_err(|fault| ApiError::internal(fault.to_string()))
+    }
 }
 
 /// Verifies an audit log, with the signed heads that are known of it.
 pub trait VerifyAudit: Send + Sync {
-    /// What came of walking along the chains of a tenant.
+    /// What came of walking along the chains of a tenant. `given` are signed heads from elsewhere, in place of those that this server knows.
     ///
     /// # Errors
-    /// When the store or a file cannot be read.
-    fn verify<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<AuditVerdict, AuditFault>>;
+    /// When the store or a file cannot be read, or what was given cannot be used.
+    fn verify<'a>(
+        &'a self,
+        tenant: &'a str,
+        given: Option<GivenHeads>,
+    ) -> BoxFuture<'a, Result<AuditVerdict, AuditFault>>;
+}
+
+/// Signed heads that whoever verifies has, such as what another machine has collected.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GivenHeads {
+    /// Lines of signed heads, as `audit.heads` writes them; empty for those that this server knows.
+    #[serde(default)]
+    pub heads: String,
+    /// The public keys of other servers, from `toolrack audit key`; this server's own is known.
+    #[serde(default)]
+    #[schemars(length(max = MAX_KEYS))]
+    pub public_keys: Vec<String>,
+}
+
+impl ReadBody for GivenHeads {
+    const EXAMPLE: &str = "`{\"heads\": \"{…}\\n{…}\", \"public_keys\": [\"…\"]}`";
 }
 
 /// Why an audit log could not be verified.
@@ -70,6 +104,8 @@ pub enum AuditFault {
     Store(StoreError),
     /// The configuration or a key cannot be used; the text is for the operator.
     Settings(String),
+    /// What was given cannot be used; the text is for who gave it.
+    Given(String),
 }
 
 /// What came of a verification.
@@ -101,6 +137,8 @@ pub(super) struct Wanted {
     user: Option<String>,
     tool: Option<String>,
     call_id: Option<String>,
+    origin: Option<String>,
+    decision: Option<String>,
     since: Option<Timestamp>,
     until: Option<Timestamp>,
     only: Option<String>,
@@ -116,16 +154,48 @@ impl Wanted {
             only.parse::<AuditEventKind>()
                 .map_err(|_| ApiError::invalid("only", "`only` is `intent`, `success` or `failure`"))
         });
+        let origin = given(self.origin).map(|origin| origin_filter(&origin));
+        let verdict = given(self.decision).map(|decision| {
+            let words = "`decision` is `approved`, `blocked`, `pending` or `unanswered`";
+            decision.parse::<Verdict>().map_err(|_| ApiError::invalid("decision", words))
+        });
         Ok(AuditFilter {
             user: given(self.user),
             tool: given(self.tool),
             call_id: given(self.call_id),
+            origin: origin.transpose().map_err(|fault| ApiError::invalid("origin", fault))?,
+            verdict: verdict.transpose()?,
             since: self.since,
             until: self.until,
             happened: happened.transpose()?,
             ..AuditFilter::new(tenant)
         })
     }
+}
+
+/// Which origin of calls is meant: entry points by their names in the records, then dialects by theirs.
+///
+/// # Errors
+/// The names that there are.
+pub(crate) fn origin_filter(text: &str) -> Result<OriginFilter, String> {
+    Ok(OriginFilter::Is(match text {
+        "text" => return Ok(OriginFilter::Text),
+        "native" => Origin::Native,
+        "http" => Origin::Http,
+        "mcp" => Origin::Mcp,
+        "command_line" => Origin::CommandLine,
+        "schedule" => Origin::Schedule,
+        "tool" => Origin::Tool,
+        "library" => Origin::Library,
+        dialect => match known_dialect(dialect) {
+            Ok(row) => Origin::Text(row.name.into()),
+            Err(fault) => {
+                return Err(format!(
+                    "origins are native, text, http, mcp, schedule, command_line, library and the dialects; {fault}"
+                ));
+            }
+        },
+    }))
 }
 
 /// Records of the audit.
@@ -165,6 +235,8 @@ fn filtered(operation: Operation) -> Operation {
         .query("user", "Only calls of this user.")
         .query("tool", "Only calls of this tool, or changes by this command, such as `toolrack user add`.")
         .query("call_id", "Only the call with this id.")
+        .query("origin", "Only calls from this origin: `native`, `text`, the name of a dialect, `http`, `mcp`, `schedule`, `command_line`, `tool` or `library`.")
+        .query_choice("decision", "Only calls of which a gate or a person said so.", &["approved", "blocked", "pending", "unanswered"])
         .query_time("since", "Only from this time on, such as `2026-03-01T12:00:00Z`.")
         .query_time("until", "Only before this time.")
         .query_choice("only", "Only records of this kind.", &["intent", "success", "failure"])
@@ -197,7 +269,10 @@ pub(super) async fn list(
     let beyond = wanted.before.map(|position| AuditCursor { position, ..AuditCursor::default() });
     let filter = wanted.filter(identity.registry.tenant())?;
     let filter = AuditFilter { newest_first: true, beyond, limit, ..filter };
-    let records = reading(&app)?.log.list(&filter).await?;
+    let reading = reading(&app)?;
+    let reads_all = filter.origin.is_some() || filter.verdict.is_some();
+    let _one = if reads_all { Some(reading.alone().await?) } else { None };
+    let records = reading.log.list(&filter).await?;
     let next = records.last().filter(|_| records.len() == limit).map(|record| record.position);
     Ok(Json(AuditList { records: records.into_iter().map(ListedRecord::from).collect(), next }))
 }
@@ -262,11 +337,46 @@ pub(super) async fn verify(
     State(app): State<App>,
     Admin(identity): Admin,
 ) -> Result<Json<AuditVerdict>, ApiError> {
-    let reading = reading(&app)?;
-    let _one = reading.one.acquire().await.map_err(|fault| ApiError::internal(fault.to_string()))?;
-    match reading.verify.verify(identity.registry.tenant()).await {
+    verified(&app, identity.registry.tenant(), None).await
+}
+
+pub(super) fn verify_given_operation() -> Operation {
+    Operation::new(Method::POST, "Audit", "verify_audit_given", "The same, with signed heads from elsewhere")
+        .details("With those that another machine has collected, and the public keys of the servers that have signed them.")
+        .reads::<GivenHeads>()
+        .answers::<AuditVerdict>(200, "What was found.")
+        .refuses(400, "A public key is none, there are too many, or there is no head of the tenant among them (`invalid_request_error`).")
+        .refuses(403, NOT_ADMIN)
+        .refuses(404, "The server keeps no audit that can be read (`audit_not_kept`).")
+}
+
+pub(super) async fn verify_given(
+    State(app): State<App>,
+    Admin(identity): Admin,
+    JsonBody(given): JsonBody<GivenHeads>,
+) -> Result<Json<AuditVerdict>, ApiError> {
+    if given.public_keys.len() > MAX_KEYS {
+        return Err(ApiError::invalid("public_keys", format!("at most {MAX_KEYS} public keys can be given")));
+    }
+    if given.heads.lines().count() > MAX_HEADS {
+        let message =
+            format!("at most {MAX_HEADS} signed heads can be given; leave out the older ones of each chain");
+        return Err(ApiError::invalid("heads", message));
+    }
+    verified(&app, identity.registry.tenant(), Some(given)).await
+}
+
+async fn verified(
+    app: &App,
+    tenant: &str,
+    given: Option<GivenHeads>,
+) -> Result<Json<AuditVerdict>, ApiError> {
+    let reading = reading(app)?;
+    let _one = reading.alone().await?;
+    match reading.verify.verify(tenant, given).await {
         Ok(verdict) => Ok(Json(verdict)),
         Err(AuditFault::Store(cause)) => Err(cause.into()),
+        Err(AuditFault::Given(fault)) => Err(ApiError::invalid("heads", fault)),
         Err(AuditFault::Settings(fault)) => {
             tracing::error!(fault, "audit_not_verified");
             Err(ApiError::internal("the audit cannot be verified; see the server's log"))

@@ -5,6 +5,7 @@
 mod intake;
 mod of_chats;
 mod reading;
+mod search;
 mod upload;
 mod upload_path;
 
@@ -147,6 +148,7 @@ pub(super) fn routes() -> Routes {
         .add("/api/documents", list, list_operation())
         .add("/api/documents", add, add_operation())
         .add("/api/documents", remove, remove_operation())
+        .merge(search::routes())
         .merge(of_chats::routes())
 }
 

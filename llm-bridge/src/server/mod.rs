@@ -67,9 +67,12 @@ mod unrouted;
 mod users;
 mod via;
 mod webhooks;
+mod written;
 
 pub use access::Access;
-pub use audit::{AuditChain, AuditFault, AuditReading, AuditVerdict, VerifyAudit};
+#[cfg(feature = "cli")]
+pub(crate) use audit::origin_filter;
+pub use audit::{AuditChain, AuditFault, AuditReading, AuditVerdict, GivenHeads, VerifyAudit};
 pub use backup::{BackupFault, BackupFile, MakeBackup};
 pub use configured::{Configured, SettingOrigin};
 pub use doctor::{Examination, ExamineModel};

@@ -1,21 +1,26 @@
-//! The models, in the form of the SDK that asks: `GET /v1/models`, `GET /v1beta/models` and one model below them.
+//! The models, in the form of the SDK that asks: `GET /v1/models`, `GET /v1beta/models` and one model below them. For the operator
+//! `GET /api/upstreams`: the model servers.
 
 use axum::{
-    Extension,
+    Extension, Json,
     extract::State,
     http::{Method, StatusCode},
     response::Response,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 use toolrack_apis::{Failure, FailureKind, ListedModel};
 
 use super::{
     App,
+    admin::Operator,
     fronts::{ListedBy, reply},
+    modules::NOT_ADMIN,
     name::Name,
     openapi::{JsonObject, ModelList, Operation},
     routes::Routes,
 };
-use crate::turn::PLAIN;
+use crate::{turn::PLAIN, upstream::UpstreamReport};
 
 const FORMS: &str = "In Anthropic's form for a request with the header `anthropic-version`, in Gemini's for one with \
     `x-goog-api-key` or `?key=` and below `/v1beta`, otherwise in OpenAI's. `NAME:plain` is the model `NAME` without the server's tools.";
@@ -31,6 +36,24 @@ pub(super) fn routes() -> Routes {
         )
         .add("/v1/models/{*call}", show, show_operation("get_model"))
         .add("/v1beta/models/{*call}", show, show_operation("get_model_v1beta"))
+        .add("/api/upstreams", upstreams, upstreams_operation())
+}
+
+/// The model servers.
+#[derive(Serialize, JsonSchema)]
+struct UpstreamList {
+    upstreams: Vec<UpstreamReport>,
+}
+
+fn upstreams_operation() -> Operation {
+    Operation::new(Method::GET, "Server", "list_upstreams", "The model servers, and whether they answer")
+        .details("Each is asked for its models, for ten seconds at most; of several, what was listed within five seconds counts.")
+        .answers::<UpstreamList>(200, "The model servers, in the order in which a model is looked for.")
+        .refuses(403, NOT_ADMIN)
+}
+
+async fn upstreams(State(app): State<App>, _: Operator) -> Json<UpstreamList> {
+    Json(UpstreamList { upstreams: app.backend.upstream().reports().await })
 }
 
 fn list_operation(id: &'static str) -> Operation {

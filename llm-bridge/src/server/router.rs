@@ -13,7 +13,7 @@ use super::{
     documents::DocumentAccess, erasure, execute, files, fronts, harmless, health, identity::Identities, jobs,
     mcp, mcp_servers, metrics, models, modules, ollama, openapi, openapi::Document, origins, page, passed,
     personas, protected_resource, questions, responses, routes::Routes, schedule, sign_in, timeouts, tools,
-    traces, turns, unrouted, unrouted::RouteList, users, via, webhooks,
+    traces, turns, unrouted, unrouted::RouteList, users, via, webhooks, written,
 };
 use crate::turn::Backend;
 
@@ -89,6 +89,7 @@ pub(super) fn routes(
         .merge(counts::routes())
         .add("/execute", execute::execute, execute::execute_operation())
         .merge(chats::routes().merge(tools::routes()).to_their_end(&app.backend))
+        .merge(written::routes())
         .add("/api/modules", modules::list, modules::list_operation())
         .add("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
         .behind(|router| router.route_layer(middleware::from_fn_with_state(app.clone(), modules::found)));
@@ -119,6 +120,7 @@ pub(super) fn routes(
         .add("/api/audit", audit::list, audit::list_operation())
         .add("/api/audit/export", audit::export, audit::export_operation())
         .add("/api/audit/verify", audit::verify, audit::verify_operation())
+        .add("/api/audit/verify", audit::verify_given, audit::verify_given_operation())
         .add("/api/turns", turns::list, turns::list_operation())
         .add("/api/turns/{id}", turns::stop, turns::stop_operation())
         .add("/api/doctor", doctor::read, doctor::read_operation())
@@ -128,6 +130,7 @@ pub(super) fn routes(
         .add("/api/settings", configured::list, configured::operation())
         .add("/api/jobs", jobs::list, jobs::list_operation())
         .add("/api/jobs/{id}", jobs::remove, jobs::remove_operation())
+        .add("/api/webhooks", webhooks::endpoints, webhooks::endpoints_operation())
         .add("/api/dead-letters", webhooks::list, webhooks::list_operation())
         .add("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
         .merge(dev::routes(settings.takeover.as_ref(), stopping))

@@ -1,4 +1,5 @@
-//! `GET /api/dead-letters` and `POST /api/dead-letters/{id}`: messages that webhooks could not deliver, for the admins of their tenant.
+//! `GET /api/webhooks`: where a tenant's changes are told. `GET /api/dead-letters` and `POST /api/dead-letters/{id}`: messages that could not
+//! be delivered. For the tenant's admins.
 
 use axum::{
     Extension, Json,
@@ -9,15 +10,34 @@ use registry_core::{Permission, store::DeadLetter};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
+use toolrack_http::webhook::{EndpointReport, Webhooks};
 
 use super::{
     App,
-    admin::{self, NOT_ADMIN},
+    admin::{self, Admin, NOT_ADMIN},
     api_error::ApiError,
     identity::Identity,
     name::Name,
     openapi::Operation,
 };
+
+/// Where changes are told.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct WebhookList {
+    webhooks: Vec<EndpointReport>,
+}
+
+pub(super) fn endpoints_operation() -> Operation {
+    Operation::new(Method::GET, "Webhooks", "list_webhooks", "Where the tenant's changes of tools are told")
+        .details("Without the secrets, and without what stands behind a `?`.")
+        .answers::<WebhookList>(200, "The endpoints, in the order of the configuration.")
+        .refuses(403, NOT_ADMIN)
+}
+
+pub(super) async fn endpoints(State(app): State<App>, Admin(identity): Admin) -> Json<WebhookList> {
+    let of = |webhooks: &Webhooks| webhooks.endpoints(identity.registry.tenant());
+    Json(WebhookList { webhooks: app.settings.webhooks.as_ref().map(of).unwrap_or_default() })
+}
 
 /// Messages that could not be delivered.
 #[derive(Serialize, JsonSchema)]

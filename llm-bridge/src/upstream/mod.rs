@@ -15,6 +15,7 @@ mod models;
 mod pattern;
 mod raw;
 mod recognize;
+mod report;
 mod route;
 mod servers;
 mod settings;
@@ -48,6 +49,7 @@ pub use pattern::ModelPattern;
 #[cfg(feature = "cli")]
 pub(crate) use raw::RawModel;
 pub(crate) use raw::{RawQuestion, RawTools};
+pub(crate) use report::UpstreamReport;
 pub use route::Route;
 pub use settings::UpstreamSettings;
 pub(crate) use vectors::{read as read_vectors, tokens as vector_tokens};
@@ -197,6 +199,21 @@ impl Upstream {
         }
     }
 
+    /// What is known of each server, which is asked for its models.
+    pub(crate) async fn reports(&self) -> Vec<UpstreamReport> {
+        match &*self.0 {
+            Kind::Servers(servers) => servers.reports().await,
+            Kind::Demo => vec![UpstreamReport {
+                name: DEMO.to_owned(),
+                address: DEMO.to_owned(),
+                kind: Some(DEMO.to_owned()),
+                models: Some(1),
+                error: None,
+                fallback: None,
+            }],
+        }
+    }
+
     /// The same, read. Entries without a name are left out.
     ///
     /// # Errors
@@ -282,6 +299,28 @@ mod tests {
         let address = listener.local_addr().unwrap();
         tokio::spawn(async { axum::serve(listener, router).await });
         format!("http://{address}/v1")
+    }
+
+    #[tokio::test]
+    async fn u29_it_is_known_of_each_model_server_whether_it_answers() {
+        let (base, idle) = (server(None).await, Duration::from_secs(5));
+        let named = |name: &str, url: &str| UpstreamSettings {
+            name: name.to_owned(),
+            api_key: Some("hush".to_owned()),
+            fallback: (name == "away").then(|| "here".to_owned()),
+            ..UpstreamSettings::new(url, idle)
+        };
+        let all = [named("here", &base), named("away", "http://127.0.0.1:1/v1?key=hush")];
+        let reports = Upstream::several(all).unwrap().reports().await;
+        let [here, away] = reports.as_slice() else { panic!("{reports:?}") };
+        let known = (here.address.as_str(), here.kind.as_deref(), here.models, &here.error);
+        assert_eq!(known, (base.as_str(), Some("llama.cpp"), Some(1), &None));
+        assert_eq!((away.address.as_str(), away.models), ("http://127.0.0.1:1/v1", None));
+        assert_eq!((&away.kind, away.fallback.as_deref()), (&None, Some("here")));
+        assert!(
+            away.error.as_ref().unwrap().contains("cannot reach the model server at http://127.0.0.1:1/v1")
+        );
+        assert!(!format!("{reports:?}").contains("hush"), "{reports:?}");
     }
 
     #[tokio::test]

@@ -23,6 +23,7 @@ use super::{
     error::{UpstreamError, is_about_server},
     http::HttpUpstream,
     models::{answers_questions, name_of},
+    report::UpstreamReport,
     route::Target,
     settings::UpstreamSettings,
     via::{carried, new_id},
@@ -262,6 +263,27 @@ impl Servers {
             Some(error) if !is_listed => Err(error),
             _ => Ok(all),
         }
+    }
+
+    /// What is known of each, in their order; each is asked for its models.
+    pub(super) async fn reports(&self) -> Vec<UpstreamReport> {
+        let lists = self.lists().await.into_iter();
+        lists
+            .map(|(server, models)| {
+                let HttpUpstream { base, settings, .. } = &*server.http;
+                let kind = server.http.recognition().last().and_then(|known| known.kind);
+                // What stands behind a `?` may be a key.
+                let address = base.split(['?', '#']).next().unwrap_or_default();
+                UpstreamReport {
+                    name: settings.name.clone(),
+                    address: address.to_owned(),
+                    kind: kind.map(|kind| kind.name.to_owned()),
+                    models: models.as_ref().ok().map(|models| models.len()),
+                    error: models.err().map(|error| error.to_string().replace(base.as_str(), address)),
+                    fallback: settings.fallback.clone(),
+                }
+            })
+            .collect()
     }
 
     /// The servers to ask for a model: the one that has it, and those it falls back to. `None` is the first model that answers

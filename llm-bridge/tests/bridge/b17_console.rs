@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use llm_bridge::server::{Access, AuditChain, AuditFault, AuditReading, AuditVerdict, VerifyAudit};
+use llm_bridge::server::{
+    Access, AuditChain, AuditFault, AuditReading, AuditVerdict, GivenHeads, VerifyAudit,
+};
 use registry_core::{BoxFuture, Caller, Permission, guard::audit::Phase};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -43,6 +45,12 @@ async fn u29_only_admins_come_to_what_the_console_shows() {
         (Method::GET, "/api/audit", Value::Null),
         (Method::GET, "/api/audit/export", Value::Null),
         (Method::GET, "/api/audit/verify", Value::Null),
+        (Method::POST, "/api/audit/verify", json!({})),
+        (Method::GET, "/api/approval-rules?all=true", Value::Null),
+        (Method::DELETE, "/api/approval-rules/1?user=root", Value::Null),
+        (Method::GET, "/api/webhooks", Value::Null),
+        (Method::GET, "/api/upstreams", Value::Null),
+        (Method::GET, "/api/tool-check", Value::Null),
         (Method::GET, "/api/turns", Value::Null),
         (Method::DELETE, "/api/turns/1", Value::Null),
         (Method::GET, "/api/doctor", Value::Null),
@@ -131,8 +139,15 @@ async fn u29_an_admin_adds_users_and_keys_and_none_above() {
 struct Told(bool);
 
 impl VerifyAudit for Told {
-    fn verify<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<AuditVerdict, AuditFault>> {
-        let chain = AuditChain { server: "s".into(), whole: self.0, found: format!("3 records of {tenant}") };
+    fn verify<'a>(
+        &'a self,
+        tenant: &'a str,
+        given: Option<GivenHeads>,
+    ) -> BoxFuture<'a, Result<AuditVerdict, AuditFault>> {
+        let GivenHeads { heads, public_keys } = given.unwrap_or_default();
+        let found =
+            format!("3 records of {tenant}, {} heads, {} keys", heads.lines().count(), public_keys.len());
+        let chain = AuditChain { server: "s".into(), whole: self.0, found };
         let verdict = AuditVerdict { whole: self.0, faults: Vec::new(), chains: vec![chain] };
         Box::pin(std::future::ready(Ok(verdict)))
     }
@@ -183,8 +198,44 @@ async fn u29_an_admin_searches_exports_and_verifies_the_audit() {
     let verdict: Value = serde_json::from_str(&get("/api/audit/verify").await.1).unwrap();
     assert_eq!(
         (&verdict["whole"], &verdict["chains"][0]["found"]),
-        (&json!(true), &json!("3 records of default"))
+        (&json!(true), &json!("3 records of default, 0 heads, 0 keys"))
     );
+}
+
+#[tokio::test]
+async fn u29_the_audit_is_searched_by_origin_and_decision_and_verified_with_heads_from_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteSettings::new(folder.path().join("a.db")).open().await.unwrap());
+    let registry =
+        registry_core::Registry::builder().without_compiled().audit(store.clone()).build().unwrap();
+    let root = Caller::new("root", Permission::Admin);
+    let reading = AuditReading::new(store, Told(true));
+    let rack = Rack::start_over(root, registry, |settings| settings.audit = Some(reading)).await;
+    post_keyless(&rack, "/api/users", json!({"id": "ada", "level": "user"})).await;
+    let found = async |query: &str| {
+        let (status, page) = send_keyless(&rack, Method::GET, &format!("/api/audit?{query}")).await;
+        (status, page["records"].as_array().map_or(0, Vec::len))
+    };
+    for (query, count) in
+        [("origin=http", 2), ("origin=mcp", 0), ("origin=text", 0), ("decision=approved", 0)]
+    {
+        assert_eq!(found(query).await, (StatusCode::OK, count), "{query}");
+    }
+    for query in ["origin=moon", "decision=maybe"] {
+        assert_eq!(found(query).await, (StatusCode::BAD_REQUEST, 0), "{query}");
+    }
+
+    let given =
+        |heads: usize, keys: usize| json!({"heads": "{}\n".repeat(heads), "public_keys": vec!["key"; keys]});
+    let (status, verdict) = post_keyless(&rack, "/api/audit/verify", given(10_000, 16)).await;
+    let found = &verdict["chains"][0]["found"];
+    assert_eq!((status, found), (StatusCode::OK, &json!("3 records of default, 10000 heads, 16 keys")));
+    for (heads, keys, fault) in [(10_001, 0, "at most 10000 signed heads"), (0, 17, "at most 16 public keys")]
+    {
+        let (status, answer) = post_keyless(&rack, "/api/audit/verify", given(heads, keys)).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        assert!(answer["error"]["message"].as_str().unwrap().contains(fault), "{answer}");
+    }
 }
 
 async fn post_keyless(rack: &Rack, path: &str, body: Value) -> (StatusCode, Value) {
@@ -236,4 +287,80 @@ async fn u29_an_admin_sees_and_removes_scheduled_calls() {
 async fn send_keyless(rack: &Rack, method: Method, path: &str) -> (StatusCode, Value) {
     let answer = rack.client.request(method, format!("{}{path}", rack.base)).send().await.unwrap();
     (answer.status(), answer.json().await.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn u29_admins_list_and_revoke_what_all_users_have_allowed_beforehand() {
+    let rack = Rack::start(Access::default()).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let other = rack.user("acme", "eve", Permission::Admin).await;
+    let names: Vec<String> = (0..22).map(|number| format!("u{number:02}")).collect();
+    let mut keys = Vec::new();
+    for name in &names {
+        let key = rack.user("default", name, Permission::User).await;
+        let call = json!({"tool_name": "files.erase", "arguments": {"text": name}});
+        let (status, reply) = send(&rack, Method::POST, "/execute", &key, call).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{reply}");
+        let path = format!("/api/approvals/{}", reply["approval"].as_str().unwrap());
+        let yes = json!({"approve": true, "remember": "arguments"});
+        let (status, answer) = send(&rack, Method::POST, &path, &key, yes).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        keys.push(key);
+    }
+    let list = async |key: &str, after: &str| {
+        let path = format!("/api/approval-rules?all=true&after={after}");
+        let (status, page) = send(&rack, Method::GET, &path, key, Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{page}");
+        page
+    };
+    let users = |page: &Value| -> Vec<String> {
+        let rules = page["rules"].as_array().unwrap().iter();
+        rules.map(|rule| rule["user"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = list(&root, "").await;
+    assert_eq!((users(&first).as_slice(), &first["next"]), (&names[..20], &json!("u19")));
+    let rest = list(&root, "u19").await;
+    assert_eq!((users(&rest).as_slice(), &rest["next"]), (&names[20..], &Value::Null));
+    assert!(users(&list(&other, "").await).is_empty(), "those of another tenant");
+
+    let rule = first["rules"][0]["id"].as_str().unwrap();
+    let own = format!("/api/approval-rules/{rule}");
+    let of_user = format!("{own}?user=u00");
+    for (key, path) in [(&root, &own), (&other, &of_user)] {
+        assert_eq!(send(&rack, Method::DELETE, path, key, Value::Null).await.0, StatusCode::NOT_FOUND);
+    }
+    assert_eq!(send(&rack, Method::DELETE, &of_user, &keys[1], Value::Null).await.0, StatusCode::FORBIDDEN);
+    assert_eq!(send(&rack, Method::DELETE, &of_user, &root, Value::Null).await.0, StatusCode::NO_CONTENT);
+    assert_eq!(send(&rack, Method::DELETE, &of_user, &root, Value::Null).await.0, StatusCode::NOT_FOUND);
+    assert!(!users(&list(&root, "").await).contains(&names[0]));
+    let records = rack.audit.records();
+    let ended = records
+        .iter()
+        .filter(|record| record.tool == "approval rule remove" && record.phase == Phase::Outcome)
+        .map(|record| serde_json::to_value(record).unwrap());
+    let ended: Vec<_> = ended.map(|record| json!([record["user"], record["arguments"]])).collect();
+    assert_eq!(ended, [json!(["root", {"rule": rule, "user": "u00"}])]);
+}
+
+#[tokio::test]
+async fn u29_tools_are_defined_for_an_api_and_checked() {
+    let rack = Rack::start(Access::default()).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    let defined = async |key: &str, query: &str| {
+        send(&rack, Method::GET, &format!("/api/tool-definitions{query}"), key, Value::Null).await
+    };
+    let (status, made) = defined(&root, "").await;
+    assert_eq!((status, &made["definitions"][0]["type"]), (StatusCode::OK, &json!("function")), "{made}");
+    assert!(made.to_string().contains("admins_only"), "{made}");
+    let (status, made) = defined(&ada, "?format=anthropic&strict=true").await;
+    let names = made["definitions"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap());
+    assert_eq!((status, names.collect::<Vec<_>>()), (StatusCode::OK, vec!["echo", "files_erase", "once"]));
+    for query in ["?format=moon", "?level=admin"] {
+        assert_eq!(defined(&ada, query).await.0, StatusCode::BAD_REQUEST, "{query}");
+    }
+    let (status, found) = send(&rack, Method::GET, "/api/tool-check", &root, Value::Null).await;
+    assert_eq!((status, &found["tools"]), (StatusCode::OK, &json!(4)), "{found}");
+    let faults = found["faults"].to_string();
+    assert!(faults.contains("the parameter `text` has no description"), "{found}");
 }

@@ -430,3 +430,37 @@ async fn p6_a_user_adds_so_many_documents_and_no_more() {
     let list: Value = rack.list(LOCAL, &[]).await.json().await.unwrap();
     assert_eq!((list["documents"].as_array().unwrap().len(), &list["total"]), (1000, &json!(2001)));
 }
+
+#[tokio::test]
+async fn u29_documents_are_searched_as_tools_do() {
+    let rack = Rack::start(Upload::User).await;
+    let search = async |key: &str, query: &[(&str, &str)]| {
+        let base = format!("{}/api/documents/search", rack.base);
+        let url = reqwest::Url::parse_with_params(&base, query).unwrap();
+        rack.client.get(url).bearer_auth(key).send().await.unwrap()
+    };
+    let found =
+        async |query: &str| -> Value { search(LOCAL, &[("query", query)]).await.json().await.unwrap() };
+    assert_eq!(found("tea").await, json!({"passages": []}), "there are none yet");
+    rack.add(LOCAL, "tea.md", TEA).await;
+    let passage = &found("How hot is green tea?").await["passages"][0];
+    let seen = [&passage["path"], &passage["section"], &passage["place"], &passage["text"]];
+    assert_eq!(
+        json!(seen),
+        json!(["uploads/local/tea.md", "Tea > Green", "line 5", "Green tea is steeped at 75 degrees."])
+    );
+    let long = "a".repeat(4097);
+    let bad: [&[(&str, &str)]; 6] = [
+        &[],
+        &[("query", " ")],
+        &[("query", long.as_str())],
+        &[("query", "tea"), ("limit", "0")],
+        &[("query", "tea"), ("limit", "101")],
+        &[("query", "tea"), ("below", "x")],
+    ];
+    for query in bad {
+        refused(search(LOCAL, query).await, StatusCode::BAD_REQUEST, "invalid_request_error").await;
+    }
+    let guest = rack.key("gus", Permission::Guest).await;
+    refused(search(&guest, &[("query", "tea")]).await, StatusCode::FORBIDDEN, "permission_denied").await;
+}

@@ -5,13 +5,13 @@ import { readFileSync } from 'node:fs';
 import { faults } from './looks.mjs';
 import { ERASE, QUESTION, WAIT, check, equal, shot } from './support.mjs';
 
-const ADMIN = new URL(process.env.TOOLRACK_ADMIN_URL ?? 'http://127.0.0.1:7331/').href;
+export const ADMIN = new URL(process.env.TOOLRACK_ADMIN_URL ?? 'http://127.0.0.1:7331/').href;
 const OTHERS = process.env.TOOLRACK_MAIL_URL ? new URL(process.env.TOOLRACK_MAIL_URL).href : '';
 const MODEL = process.env.TOOLRACK_MODEL_URL ? new URL(process.env.TOOLRACK_MODEL_URL).href : '';
 const SECTIONS = ['overview', 'models', 'tools', 'people', 'personas', 'turns', 'approvals', 'audit', 'traces', 'servers', 'documents', 'schedule', 'webhooks', 'settings'];
 
 /** The console with all that the browser complains about. */
-async function enter(browser, options = {}, section = '', url = ADMIN) {
+export async function enter(browser, options = {}, section = '', url = ADMIN) {
   const context = await browser.newContext({ locale: 'en-GB', serviceWorkers: 'block', ...options });
   const page = await context.newPage();
   const complaints = [];
@@ -23,11 +23,11 @@ async function enter(browser, options = {}, section = '', url = ADMIN) {
   return { page, complaints, context };
 }
 
-const go = async (page, section) => {
+export const go = async (page, section) => {
   await page.click(`#sections a[href="#${section}"]`);
   await page.waitForSelector(`#section[data-section="${section}"]`);
 };
-const row = (page, text) => page.locator('.rows tbody tr', { hasText: text });
+export const row = (page, text) => page.locator('.rows tbody tr', { hasText: text });
 
 export async function consoleOfAdmins(browser) {
   const { page, complaints, context } = await enter(browser, { viewport: { width: 1280, height: 860 }, acceptDownloads: true });
@@ -226,13 +226,13 @@ export async function consoleOfAdmins(browser) {
 
   await check('u29 calls of others that wait are answered here', async () => {
     await go(page, 'approvals');
-    await page.waitForSelector('#section .empty');
+    await page.waitForSelector('#section .empty:text-is("No call waits for a person.")');
     const call = page.evaluate(() => fetch('execute', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ tool_name: 'erase_note', arguments: { title: 'tea' }, approval_wait_seconds: 60 }) }).then((answer) => answer.json()));
     await page.waitForSelector('.card pre:has-text("tea")');
     await shot(page, 'console-approval');
     await page.click('.card .refuse');
     equal((await call).success, false, 'refused call');
-    await page.waitForSelector('#section .empty');
+    await page.waitForSelector('#section .empty:text-is("No call waits for a person.")');
   });
 
   await check('u29 a turn is shown as a tree of what was done', async () => {
@@ -251,7 +251,10 @@ export async function consoleOfAdmins(browser) {
     const answer = page.evaluate((content) => fetch('v1/chat/completions', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ stream: true, messages: [{ role: 'user', content }], approval_wait_seconds: 120 }) }).then((reply) => reply.text()), ERASE);
     await row(page, 'erase_note').waitFor();
     await shot(page, 'console-turns-filled');
-    equal(await row(page, 'erase_note').locator('a:has-text("Trace")').count(), 1, 'traces');
+    await row(page, 'erase_note').locator('a:has-text("Trace")').click();
+    // What it has done so far.
+    await page.waitForSelector('#section[data-section="traces"] .spans .span-name');
+    await go(page, 'turns');
     await row(page, 'erase_note').locator('button').click();
     await page.click('.sure-yes');
     if (!(await answer).includes('an admin has stopped this turn')) throw new Error(await answer);
@@ -325,6 +328,20 @@ export async function consoleDoctor(browser) {
     equal(readFileSync(process.env.TOOLRACK_MODEL_FILE, 'utf8').includes('tool_style = "prompt"'), true, 'written');
     const { records } = await page.evaluate(() => fetch('api/audit?tool=toolrack%20doctor%20--write').then((reply) => reply.json()));
     equal(records.map(({ record }) => record.phase), ['outcome', 'intent'], 'records');
+  });
+  await check('u29 the model servers are listed with what is known of them', async () => {
+    await page.reload();
+    const server = page.locator('table[aria-label="Model servers"] tbody tr');
+    await server.locator('.good:text-is("reachable")').waitFor();
+    const cells = await server.locator('td').allInnerTexts();
+    equal([cells[0], /^http:\/\/127\.0\.0\.1:\d+\/v1$/.test(cells[1]), cells[2], cells[4], cells[5]], ['default', true, 'not recognised', '1', '–'], 'cells');
+    await page.route('**/api/upstreams', (route) => route.fulfill({ json: { upstreams: [{ name: 'gpu', address: 'http://gpu:8080/v1', kind: 'llama.cpp', models: null, error: 'cannot reach the model server', fallback: 'spare' }] } }));
+    await page.reload();
+    await server.locator('.bad:text-is("cannot reach the model server")').waitFor();
+    equal(await server.locator('td').allInnerTexts(), ['gpu', 'http://gpu:8080/v1', 'llama.cpp', 'cannot reach the model server', '–', 'spare'], 'cells of one that is away');
+    await page.unroute('**/api/upstreams');
+    await page.reload();
+    await page.waitForSelector('#doctor');
   });
   await check('u29 what is asked of a model is stopped', async () => {
     await page.click('#doctor button[type="submit"]');

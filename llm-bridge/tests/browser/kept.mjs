@@ -38,7 +38,9 @@ const CHAT = {
     await page.waitForSelector('#tools-list .tool');
   },
 };
+/** Sections of the console; the others only where the window is wide. */
 const CONSOLE = ['overview', 'tools', 'people', 'audit'];
+const WIDE = ['models', 'personas', 'turns', 'approvals', 'traces?id=call-3', 'servers', 'documents', 'schedule', 'webhooks', 'settings'];
 
 /** Opens a view before a server that says what is written down; an answer may be a function of its route. The time stands still at `now`. */
 export async function openKept(browser, address, options, before = async () => {}, answers = ANSWERS, now = NOW) {
@@ -103,9 +105,10 @@ export async function kept(browser) {
           await context.close();
         });
       }
-      for (const section of CONSOLE) {
+      for (const address of size[0] < 700 ? CONSOLE : [...CONSOLE, ...WIDE]) {
+        const [section] = address.split('?');
         await check(`b17 ${name(`console-${section}`)} looks as it was made`, async () => {
-          const { page, context } = await open(browser, `admin#${section}`, colorScheme, size);
+          const { page, context } = await open(browser, `admin#${address}`, colorScheme, size);
           await page.waitForSelector('#section:not([aria-busy]) h1');
           await page.waitForLoadState('networkidle');
           await compare(page, name(`console-${section}`), most);

@@ -72,16 +72,45 @@ export const ANSWERS = {
   '/api/chats/chat_1': CHAT,
   '/api/chats/chat_1/documents': { documents: [] },
   '/api/approvals': { approvals: [APPROVAL] },
-  '/api/approval-rules': { rules: [{ id: 'r1', tool: 'drop_file', scope: 'folder', argument: 'path', folder: 'drafts', others: {}, made_at: '2026-03-01T12:00:00Z', applies: true, via: null }] },
+  '/api/approval-rules': { rules: [{ id: 'r1', tool: 'drop_file', scope: 'folder', argument: 'path', folder: 'drafts', others: {}, made_at: '2026-03-01T12:00:00Z', applies: true, via: null, user: 'max' }], next: null },
   '/api/questions': { questions: [] },
   '/api/personas': { personas: [{ name: 'reading', allowed_modules: ['research'], users: ['max'] }] },
-  '/api/documents': { documents: [], upload: false },
+  '/api/documents': {
+    documents: [{ path: 'uploads/ada/coffee.md', title: 'Coffee', kind: 'markdown', bytes: 5120, passages: 12, modified: null, added: '2026-03-01T12:00:00Z', removable: true }],
+    total: 1, may_add: true, extensions: ['md'], max_bytes: 52428800,
+  },
   '/api/users': { users: [
     { id: 'ada', level: 'admin', personas: [], created_at: '2026-01-05T08:00:00Z', keys: 1 },
     { id: 'max', level: 'user', personas: ['reading'], created_at: '2026-02-05T08:00:00Z', keys: 0 },
   ] },
   '/api/keys': { keys: [{ id: '3f9a1c20', user: 'ada', delegate: false, created_at: '2026-01-05T08:00:00Z', revoked_at: null }] },
   '/api/modules': { modules: [{ name: 'weather', tools: 2, breaker: 'closed', address: 'http://127.0.0.1:9000', error: null, changes: [] }] },
-  '/api/mcp-servers': { mcp_servers: [{ name: 'notes', tools: 5, breaker: 'open', state: 'away', url: 'https://notes.example/mcp', error: 'connection refused', pinned: true, changes: [] }] },
+  '/api/mcp-servers': { mcp_servers: [{ name: 'notes', tools: 5, breaker: 'open', state: 'away', url: 'https://notes.example/mcp', error: 'connection refused', pinned: true, changes: [] }, {
+    name: 'tracker', tools: 2, breaker: 'closed', state: 'connected', url: 'https://tracker.example/mcp', error: null, pinned: true, digest: 'd1', faults: [], duplicates: [],
+    changes: [{ tool: 'tracker.close', parts: ['description'] }],
+    differences: [{ tool: 'tracker.close', part: 'description', before: 'Closes an issue.', after: 'Closes an issue, and all that it names.' }],
+  }] },
+  '/api/connected-accounts': { accounts: [{ server: 'tracker', user: 'max', issuer: 'https://id.example', since: '2026-02-20T09:00:00Z' }] },
+  '/api/turns': { turns: [{ id: '7', server: null, user: 'max', since: '2026-03-02T09:29:00Z', chat: null, model: 'qwen3:8b', rounds: 2, tools: ['web_search'], trace_id: '4bf92f3577b34da6a3ce929d0e0e4736' }] },
+  '/api/traces/call-3': { trace_id: '4bf92f3577b34da6a3ce929d0e0e4736', spans: [
+    { id: '1', parent: null, name: 'chat qwen3:8b', began: '2026-03-02T09:20:00.000Z', duration_ms: 1400, attributes: {}, error: null },
+    { id: '2', parent: '1', name: 'execute_tool calculate', began: '2026-03-02T09:20:00.900Z', duration_ms: 12, attributes: {}, error: null },
+  ] },
+  '/api/jobs': { jobs: [{
+    id: 'j1', user: 'ada', tool: 'web_search', arguments: { query: 'trains' }, cron: '30 8 * * MON-FRI', time_zone: 'Europe/Vienna', next_run: '2026-03-03T07:30:00Z',
+    last_run: { call_id: 'call-2', at: '2026-03-02T07:30:00Z', success: false, error: 'the search service is away' },
+  }] },
+  '/api/webhooks': { webhooks: [{ url: 'https://hooks.example/tools', all_tenants: false, waiting: 0 }] },
+  '/api/dead-letters': { dead_letters: [{ id: 'msg_1', url: 'https://hooks.example/tools', event: { tool: 'web_search', kind: 'disabled' }, attempts: 5, cause: 'it answered 503', ts: '2026-03-01T22:10:00Z' }] },
+  '/api/upstreams': { upstreams: [
+    { name: 'default', address: 'http://127.0.0.1:11434/v1', kind: 'Ollama', models: 2, error: null, fallback: 'spare' },
+    { name: 'spare', address: 'http://gpu:8080/v1', kind: null, models: null, error: 'cannot reach the model server at http://gpu:8080/v1: connection refused', fallback: null },
+  ] },
+  '/api/doctor': { running: false, model: null, looks_at: null, seconds: null, report: null, error: null },
+  '/api/settings': { settings: [
+    { key: 'limits.max_rounds', value: 10, hidden: false, from: 'default', place: null },
+    { key: 'upstream_api_key', value: null, hidden: true, from: 'environment', place: 'TOOLRACK_UPSTREAM_API_KEY' },
+    { key: 'user.level', value: 'admin', hidden: false, from: 'file', place: 'toolrack.toml:3' },
+  ] },
   '/api/audit': { records: [record(3, {}), record(2, { tool: 'drop_file', success: false, error: 'refused', error_message: 'ada has refused the call', duration_ms: 4100, ts: '2026-03-02T09:12:00Z' }), record(1, { tool: 'toolrack user add', origin: 'http', arguments: { user: 'max', level: 'user' }, ts: '2026-02-05T08:00:00Z' })], next: null },
 };

@@ -3,6 +3,7 @@
 //   TOOLRACK_URL   address of the server, default http://127.0.0.1:7331/
 //   TOOLRACK_MAIL_URL  address of a server whose model does what mails say; without it that part is left out
 //   TOOLRACK_ADMIN_URL  address of a server whose user is an admin, for the console
+//   TOOLRACK_HOOK_URL  who is told of that server's changes of tools
 //   TOOLRACK_MODEL_URL, TOOLRACK_MODEL_FILE  a server whose model the doctor asks, and its configuration
 //   CHROMIUM       the browser, default /usr/bin/chromium
 //   LOOKS          folder with the pictures of the main views that are kept; NEW_LOOKS=1 makes them anew
@@ -16,6 +17,7 @@ import { desktop, keyed, phone } from './chat.mjs';
 import { chats, chatsOnPhone } from './chats.mjs';
 import { clauses } from './clauses.mjs';
 import { consoleDoctor, consoleForOthers, consoleLooks, consoleOfAdmins } from './console.mjs';
+import { consoleUpkeep } from './console_upkeep.mjs';
 import { documents, documentsOnPhone } from './documents.mjs';
 import { everyone } from './everyone.mjs';
 import { flow } from './flow.mjs';
@@ -30,7 +32,7 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
 try {
-  const parts = { desktop, phone, keyed, chats, chatsOnPhone, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, looks, kept, everyone, server, languages, flow, consoleOfAdmins, consoleDoctor, consoleForOthers, consoleLooks };
+  const parts = { desktop, phone, keyed, chats, chatsOnPhone, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, looks, kept, everyone, server, languages, flow, consoleOfAdmins, consoleUpkeep, consoleDoctor, consoleForOthers, consoleLooks };
   const only = process.argv.slice(2);
   for (const [name, part] of Object.entries(parts)) {
     if (only.length === 0 || only.includes(name)) await part(browser);

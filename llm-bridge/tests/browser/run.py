@@ -152,14 +152,39 @@ DOCUMENT = "# Coffee\n\nEspresso is made at 93 degrees.\n"
 
 
 def with_documents(folder):
-    """A configuration of a server that has a document."""
+    """The part of a configuration for a server that has a document."""
+    folder.mkdir()
     (folder / "coffee.md").write_text(DOCUMENT)
     file = folder / "documents.db"
     configuration = f"[documents]\nfile = '{file}'\n"
     settings = folder / "settings.toml"
     settings.write_text(configuration)
     environment.output([environment.TOOLRACK, "--config", settings, "documents", "add", folder / "coffee.md"])
-    return configuration + CONFIGURATION
+    return configuration
+
+
+class Hook(Quiet):
+    """Who is told of changes, and takes none until asked to; a refusal is final."""
+
+    takes, taken = False, []
+
+    def do_GET(self):
+        Hook.takes = True
+        self.reply({"taken": len(Hook.taken)})
+
+    def do_POST(self):
+        message = self.body()
+        if Hook.takes:
+            Hook.taken.append(message)
+            return self.reply({})
+        self.send_response(410)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+def told(hook):
+    """The part of a configuration for a server that tells of its changes."""
+    return f'[[webhooks]]\nurl = "{hook}?key=hush"\nsecret = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"\n'
 
 
 def model(character):
@@ -201,12 +226,13 @@ def main():
     looks = {"LOOKS": str(HERE / "looks")}
     if len(parts) < len(sys.argv) - 1:
         parts, looks = ["kept"], {**looks, "NEW_LOOKS": "1"}
+    hook = model(Hook)
     with tempfile.TemporaryDirectory(prefix="documents-") as place, \
-            environment.toolrack("demo", configuration=with_documents(Path(place))) as address, \
-            environment.toolrack("demo", configuration=ADMIN) as admin, \
+            environment.toolrack("demo", configuration=with_documents(Path(place) / "chat") + CONFIGURATION) as address, \
+            environment.toolrack("demo", configuration=ADMIN + with_documents(Path(place) / "admin") + told(hook)) as admin, \
             environment.toolrack(model(Obedient), configuration=MAIL) as mail, \
             with_file(model(TextOnly)) as (asked, file):
-        variables = {**os.environ, **looks, "TOOLRACK_URL": address, "TOOLRACK_MAIL_URL": mail, "TOOLRACK_ADMIN_URL": admin, "TOOLRACK_MODEL_URL": asked, "TOOLRACK_MODEL_FILE": file, "CHROMIUM": browser}
+        variables = {**os.environ, **looks, "TOOLRACK_URL": address, "TOOLRACK_MAIL_URL": mail, "TOOLRACK_ADMIN_URL": admin, "TOOLRACK_HOOK_URL": hook, "TOOLRACK_MODEL_URL": asked, "TOOLRACK_MODEL_FILE": file, "CHROMIUM": browser}
         return subprocess.run(["node", folder / "page.mjs", *parts], env=variables, stdin=subprocess.DEVNULL).returncode or types
 
 

@@ -1,38 +1,30 @@
 //! What was accepted of a remote source's tools, to see when they become others.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
-use registry_core::{
-    guard::audit::hash_arguments,
-    store::{Kept, ManifestStore, StoreError},
-};
+use registry_core::store::{Kept, ManifestStore, StoreError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+
+use crate::pin::{Pin, Pins, digest_of};
 
 /// So many tools are remembered of a source, those that are gone among them.
 const MAX_REMEMBERED: usize = 4000;
-/// How much of a SHA-256 is shown to whoever is to accept something, in hex digits: 128 bits.
-const DIGEST: usize = 32;
+/// The texts of all tools of a source together, in bytes; of those beyond, only the hashes are kept.
+const MAX_TEXTS: usize = 4 << 20;
 
-/// The tools of a source as they are now, by the names they have here.
-pub(super) type Pins = BTreeMap<String, Pin>;
-
-/// SHA-256, in hex, of the parts of a definition that a model or a check goes by.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Pin {
-    description: String,
-    schema: String,
-    rules: String,
-}
-
-impl Pin {
-    /// Of what is said of the tool, of what it takes and gives, and of who may call it and what it does.
-    pub(super) fn new(description: &Value, schema: &Value, rules: &Value) -> Self {
-        let [description, schema, rules] = [description, schema, rules].map(hash_arguments);
-        Self { description, schema, rules }
-    }
+/// A part of a tool that is not as it was accepted.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct ToolDifference {
+    /// The tool's name.
+    pub tool: String,
+    /// Which part: `description`, `schema`, `rules`; or `new` for all of a new tool.
+    pub part: &'static str,
+    /// As it was accepted; null where there was none, or it was not kept.
+    pub before: Option<String>,
+    /// As it is now.
+    pub after: String,
 }
 
 /// How a tool differs from what was accepted.
@@ -176,6 +168,7 @@ impl Acceptance {
             }
         };
         accepted.tools.extend(tools.clone());
+        accepted.bound_texts(tools);
         self.keep(&accepted).await.map_err(AcceptError::NotKept)?;
         *self.state.lock() = State { known: Known::Of(accepted), is_kept: true };
         Ok(())
@@ -191,6 +184,16 @@ impl Acceptance {
         match &self.state.lock().known {
             Known::Of(accepted) => {
                 tools.iter().filter_map(|(name, pin)| accepted.change(name, pin)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The parts that are not as they were accepted, each before and after.
+    pub(super) fn differences(&self, tools: &Pins) -> Vec<ToolDifference> {
+        match &self.state.lock().known {
+            Known::Of(accepted) => {
+                tools.iter().flat_map(|(name, pin)| accepted.differences(name, pin)).collect()
             }
             _ => Vec::new(),
         }
@@ -216,27 +219,44 @@ impl Acceptance {
     }
 }
 
-/// What names the tools as they are, for whoever looks at them and accepts them.
-pub(super) fn digest_of(tools: &Pins) -> String {
-    let whole = hash_arguments(&json!(tools));
-    whole.chars().take(DIGEST).collect()
-}
-
 impl Accepted {
     /// How a tool differs from what was accepted under its name.
     fn change(&self, name: &str, pin: &Pin) -> Option<ToolChange> {
         let parts = match self.tools.get(name) {
             None => vec!["new"],
-            Some(known) => [
-                ("description", known.description != pin.description),
-                ("schema", known.schema != pin.schema),
-                ("rules", known.rules != pin.rules),
-            ]
-            .into_iter()
-            .filter_map(|(part, differs)| differs.then_some(part))
-            .collect(),
+            Some(known) => known.differing(pin),
         };
         (!parts.is_empty()).then(|| ToolChange { tool: name.to_owned(), parts })
+    }
+
+    fn differences(&self, name: &str, pin: &Pin) -> Vec<ToolDifference> {
+        let of = |part, before: Option<&str>, after: String| ToolDifference {
+            tool: name.to_owned(),
+            part,
+            before: before.map(str::to_owned),
+            after,
+        };
+        let Some(known) = self.tools.get(name) else {
+            let whole: Vec<&str> = pin.parts().into_iter().filter_map(|(_, _, text)| text).collect();
+            return vec![of("new", None, whole.join("\n\n"))];
+        };
+        let differing = known.differing(pin);
+        let both = known.parts().into_iter().zip(pin.parts());
+        both.filter(|((part, ..), _)| differing.contains(part))
+            .map(|((part, _, before), (_, _, after))| of(part, before, after.unwrap_or_default().to_owned()))
+            .collect()
+    }
+
+    /// Keeps the texts of the tools that are there, as far as there is room; of those that are gone the hashes are enough.
+    fn bound_texts(&mut self, tools: &Pins) {
+        let mut room = MAX_TEXTS;
+        for (name, pin) in &mut self.tools {
+            let size = pin.size();
+            match tools.contains_key(name) && size <= room {
+                true => room -= size,
+                false => pin.forget_texts(),
+            }
+        }
     }
 }
 
@@ -252,6 +272,7 @@ impl Known {
             return false;
         }
         let before = accepted.tools.len();
+        let mut has_news = is_first;
         if before > MAX_REMEMBERED {
             // A source that makes up new names all the time.
             accepted.tools.retain(|name, _| tools.contains_key(name));
@@ -259,13 +280,20 @@ impl Known {
         for (name, pin) in tools {
             accepted.tools.entry(name.clone()).or_insert_with(|| pin.clone());
         }
-        is_first || accepted.tools.len() != before
+        has_news |= accepted.tools.len() != before;
+        if has_news {
+            accepted.bound_texts(tools);
+        }
+        has_news
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::pin::MAX_TEXT;
 
     fn pin(description: &str, schema: &str, rules: &str) -> Pin {
         Pin::new(&json!(description), &json!(schema), &json!(rules))
@@ -287,19 +315,48 @@ mod tests {
     }
 
     #[test]
-    fn m8_a_digest_is_of_all_tools_and_all_their_parts() {
-        let of = |tools: &[(&str, Pin)]| {
-            digest_of(&tools.iter().map(|(name, pin)| ((*name).to_owned(), pin.clone())).collect())
-        };
-        let whole = of(&[("m.f", pin("d", "s", "r"))]);
-        assert_eq!(whole.len(), DIGEST);
-        for other in [
-            of(&[]),
-            of(&[("m.g", pin("d", "s", "r"))]),
-            of(&[("m.f", pin("d", "s", "R"))]),
-            of(&[("m.f", pin("d", "s", "r")), ("m.g", pin("d", "s", "r"))]),
-        ] {
-            assert_ne!(whole, other);
-        }
+    fn b17_what_has_changed_is_shown_before_and_after() {
+        let before = Pin::new(&json!([null, "Sends."]), &json!({"a": 1}), &json!([1]))
+            .with_named_rules(&json!({"n": 1}));
+        let after = Pin::new(&json!([null, "Sends all."]), &json!({"a": 1}), &json!([2]))
+            .with_named_rules(&json!({"n": 2}));
+        let accepted = Accepted { tools: [("m.f".to_owned(), before)].into() };
+        let seen = accepted.differences("m.f", &after);
+        let seen: Vec<_> =
+            seen.iter().map(|one| (one.part, one.before.as_deref().unwrap(), one.after.as_str())).collect();
+        assert_eq!(
+            seen,
+            [("description", "Sends.", "Sends all."), ("rules", "{\n  \"n\": 1\n}", "{\n  \"n\": 2\n}")]
+        );
+        let new = accepted.differences("m.g", &after);
+        assert!(
+            new.len() == 1
+                && new[0].part == "new"
+                && new[0].before.is_none()
+                && new[0].after.starts_with("Sends all.")
+        );
+        // What an earlier version has kept has no texts.
+        let kept = r#"{"tools": {"m.f": {"description": "d", "schema": "s", "rules": "r"}}}"#;
+        let kept: Accepted = serde_json::from_str(kept).unwrap();
+        assert_eq!(
+            kept.differences("m.f", &after).iter().map(|one| one.before.clone()).collect::<Vec<_>>(),
+            [None, None, None]
+        );
+    }
+
+    #[test]
+    fn b17_the_texts_of_what_was_accepted_take_so_much_room() {
+        let long = "é".repeat(MAX_TEXT);
+        let pin = pin(&long, "s", "r");
+        let size = pin.size();
+        assert!(size > MAX_TEXT && size < MAX_TEXT + 100, "cut: {size}");
+        let tools: Pins = (0..1000).map(|number| (format!("m.{number:04}"), pin.clone())).collect();
+        let mut accepted = Accepted { tools: tools.clone() };
+        accepted.tools.insert("m.gone".to_owned(), pin.clone());
+        accepted.bound_texts(&tools);
+        let kept = accepted.tools.values().filter(|pin| pin.size() > 0);
+        assert_eq!(kept.count(), MAX_TEXTS / size);
+        assert_eq!((accepted.tools["m.gone"].size(), accepted.tools.len()), (0, 1001));
+        assert_eq!(accepted.change("m.gone", &pin), None, "the hashes are kept");
     }
 }

@@ -28,13 +28,14 @@ mod definition;
 mod log;
 pub mod mcp;
 pub mod module;
+mod pin;
 mod settings;
 mod source;
 mod text;
 mod tool;
 mod values;
 
-pub use acceptance::{AcceptError, ToolChange};
+pub use acceptance::{AcceptError, ToolChange, ToolDifference};
 pub use breaker::BreakerState;
 pub use definition::MAX_TOOLS;
 pub use settings::{BreakerSettings, NameError, RemoteKey, SettingsError, check_name};

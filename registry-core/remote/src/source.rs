@@ -13,9 +13,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    acceptance::{AcceptError, Acceptance, Pin, Pins, ToolChange, digest_of},
+    acceptance::{AcceptError, Acceptance, ToolChange, ToolDifference},
     breaker::{Breaker, BreakerState},
     log::log_source,
+    pin::{Pin, Pins, digest_of},
     settings::BreakerSettings,
     text::shown,
     tool::{Peer, Protocol, RemoteTool, Slots, may_wait},
@@ -136,6 +137,8 @@ pub struct SourceReport {
     pub digest: String,
     /// The tools that are not as they were accepted.
     pub changes: Vec<ToolChange>,
+    /// What of them has changed, before and after.
+    pub differences: Vec<ToolDifference>,
     /// The tools that were left out, or are not as they say.
     pub faults: Vec<ToolFault>,
     /// The tools that are left out because another has their name, each with both places.
@@ -316,14 +319,16 @@ impl RemoteSource {
         let duplicates = duplicates.iter().filter(is_mine).map(ToString::to_string).collect();
         let catalog = self.catalog.lock();
         let pins = catalog.entries.iter().map(|(name, entry)| (name.clone(), entry.tool.pin.clone()));
+        let pins: Pins = pins.collect();
         SourceReport {
             name: self.name().to_owned(),
             tools: if catalog.presence == Presence::Present { catalog.entries.len() } else { 0 },
             error,
             breaker: self.peer.breaker.state(),
             pinned: self.is_pinned(),
-            digest: digest_of(&pins.collect()),
+            digest: digest_of(&pins),
             changes: catalog.changes.clone(),
+            differences: self.acceptance.differences(&pins),
             faults: catalog.faults.clone(),
             duplicates,
         }

@@ -68,6 +68,18 @@ impl Registry {
         self.rules(user).all().await
     }
 
+    /// What the users behind one have allowed beforehand, in the order of their ids, each with the rules, oldest first: of
+    /// [`MAX_PEOPLE`](crate::guard::rule::MAX_PEOPLE) users at most. For admins.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn approval_rules_of_users(
+        &self,
+        after: &str,
+    ) -> Result<Vec<(String, Vec<ApprovalRule>)>, StoreError> {
+        Rules::of_people(self.shared.common.state.as_ref(), &self.shared.tenant, after).await
+    }
+
     /// Whether calls are made by a rule now: that rules are on, and its tool is still there as it was.
     pub fn applies(&self, rule: &ApprovalRule) -> bool {
         self.shared.common.guards.approval_rules

@@ -428,6 +428,17 @@ impl StateStore for MemoryStore {
         self.read(|state| state.values.keys(space))
     }
 
+    fn states_of_users<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+        key: &'a str,
+        after: &'a str,
+        most: usize,
+    ) -> StoreFuture<'a, Vec<(String, String)>> {
+        self.read(|state| state.values.of_users(tenant, name, key, after, most))
+    }
+
     fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
         Box::pin(std::future::ready(Ok(self.state.lock().values.delete_of(tenant, user))))
     }

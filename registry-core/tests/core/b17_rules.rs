@@ -388,6 +388,17 @@ impl StateStore for Flaky {
         self.0.state_keys(space)
     }
 
+    fn states_of_users<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+        key: &'a str,
+        after: &'a str,
+        most: usize,
+    ) -> StoreFuture<'a, Vec<(String, String)>> {
+        self.0.states_of_users(tenant, name, key, after, most)
+    }
+
     fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
         self.0.delete_state_of(tenant, user)
     }

@@ -128,6 +128,17 @@ impl registry_core::store::StateStore for Broken {
         Box::pin(async { Ok(Vec::new()) })
     }
 
+    fn states_of_users<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+        _: &'a str,
+        _: &'a str,
+        _: usize,
+    ) -> registry_core::store::StoreFuture<'a, Vec<(String, String)>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     fn delete_state_of<'a>(&'a self, _: &'a str, _: &'a str) -> registry_core::store::StoreFuture<'a, usize> {
         Box::pin(async { Ok(0) })
     }

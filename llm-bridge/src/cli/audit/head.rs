@@ -88,12 +88,20 @@ pub(super) fn read_file(file: &Path, keys: &[PublicKey]) -> Result<Vec<HeadState
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(format!("{}: {error}", file.display())),
         };
-        for (line, number) in text.lines().zip(1..) {
-            let head = read_line(line, keys);
-            heads.push(head.map_err(|fault| format!("{}, line {number}: {fault}", file.display()))?);
-        }
+        heads.extend(read_text(&text, keys).map_err(|fault| format!("{}, {fault}", file.display()))?);
     }
     Ok(heads)
+}
+
+/// Reads lines of signed heads.
+///
+/// # Errors
+/// With the line: when it cannot be read, or is not signed by one of the keys.
+pub(super) fn read_text(text: &str, keys: &[PublicKey]) -> Result<Vec<HeadStatement>, String> {
+    let read = |(line, number): (&str, usize)| {
+        read_line(line, keys).map_err(|fault| format!("line {number}: {fault}"))
+    };
+    text.lines().zip(1..).map(read).collect()
 }
 
 /// Reads the signed heads that a database has.

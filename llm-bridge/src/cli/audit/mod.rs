@@ -20,7 +20,7 @@ use clap::{
 };
 use jiff::Timestamp;
 use registry_core::{
-    BoxFuture, Origin,
+    BoxFuture,
     guard::{
         audit::{
             chain::Fault,
@@ -40,10 +40,7 @@ use super::{
     tenant::Tenant,
     terminal::one_line,
 };
-use crate::{
-    server::{AuditChain, AuditFault, AuditVerdict, VerifyAudit},
-    turn::known_dialect,
-};
+use crate::server::{AuditChain, AuditFault, AuditVerdict, GivenHeads, VerifyAudit, origin_filter};
 pub(super) use erasure::{erase, public_key_of};
 use head::HeadStatement;
 use key::{PublicKey, SigningKey};
@@ -129,7 +126,7 @@ struct Filter {
     #[arg(long, value_name = "ID")]
     call_id: Option<String>,
     /// Only calls from this origin: native, text (in any dialect), the name of a dialect, http, mcp, schedule, command_line or library
-    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    #[arg(long, value_name = "ORIGIN", value_parser = origin_filter)]
     origin: Option<OriginFilter>,
     /// Only calls with this decision of a gate or a person; pending where a person has not answered yet, unanswered where the gate failed
     #[arg(long, value_name = "WHAT", value_parser = word::<Verdict>())]
@@ -154,28 +151,6 @@ where
     T: VariantNames + FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static,
 {
     PossibleValuesParser::new(T::VARIANTS).try_map(|word| word.parse())
-}
-
-/// Entry points by their names in the records, then dialects by theirs.
-fn origin(text: &str) -> Result<OriginFilter, String> {
-    Ok(OriginFilter::Is(match text {
-        "text" => return Ok(OriginFilter::Text),
-        "native" => Origin::Native,
-        "http" => Origin::Http,
-        "mcp" => Origin::Mcp,
-        "command_line" => Origin::CommandLine,
-        "schedule" => Origin::Schedule,
-        "tool" => Origin::Tool,
-        "library" => Origin::Library,
-        dialect => match known_dialect(dialect) {
-            Ok(row) => Origin::Text(row.name.into()),
-            Err(fault) => {
-                return Err(format!(
-                    "origins are native, text, http, mcp, schedule, command_line, library and the dialects; {fault}"
-                ));
-            }
-        },
-    }))
 }
 
 impl Filter {
@@ -334,6 +309,24 @@ impl Heads {
         }
         Self { heads, faults }
     }
+
+    /// Reads lines that somebody has given.
+    ///
+    /// # Errors
+    /// When no head of the tenant is among them.
+    async fn given(lines: String, keys: Vec<PublicKey>, tenant: &str) -> Result<Self, String> {
+        // Each signature is checked.
+        let read = move || head::read_text(&lines, &keys);
+        let (heads, faults) =
+            match tokio::task::spawn_blocking(read).await.map_err(|fault| fault.to_string())? {
+                Ok(heads) => (heads, Vec::new()),
+                Err(fault) => (Vec::new(), vec![fault]),
+            };
+        if faults.is_empty() && head::noted(&heads, tenant).is_empty() {
+            return Err(format!("there is no head of the tenant {tenant} among those that were given"));
+        }
+        Ok(Self { heads, faults })
+    }
 }
 
 /// Walks along the chains of a tenant, and compares them with signed heads.
@@ -374,10 +367,20 @@ impl Verifier {
 }
 
 impl VerifyAudit for Verifier {
-    fn verify<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<AuditVerdict, AuditFault>> {
+    fn verify<'a>(
+        &'a self,
+        tenant: &'a str,
+        given: Option<GivenHeads>,
+    ) -> BoxFuture<'a, Result<AuditVerdict, AuditFault>> {
         Box::pin(async move {
-            let keys = known_keys(&self.key_file, Vec::new()).map_err(AuditFault::Settings)?;
-            let heads = Heads::read(&self.places, &keys).await;
+            let GivenHeads { heads: lines, public_keys } = given.unwrap_or_default();
+            let others = public_keys.iter().map(|key| PublicKey::parse(key.trim()));
+            let others = others.collect::<Result<_, _>>().map_err(AuditFault::Given)?;
+            let keys = known_keys(&self.key_file, others).map_err(AuditFault::Settings)?;
+            let heads = match lines.trim().is_empty() {
+                true => Heads::read(&self.places, &keys).await,
+                false => Heads::given(lines, keys.clone(), tenant).await.map_err(AuditFault::Given)?,
+            };
             verified(self.log.as_ref(), tenant, heads, &keys).await.map_err(AuditFault::Store)
         })
     }

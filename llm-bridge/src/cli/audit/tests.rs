@@ -8,12 +8,16 @@ use tokio_util::sync::CancellationToken;
 use toolrack_stores::SqliteSettings;
 
 use super::{
+    Verifier,
     head::{HeadStatement, noted, read_file, read_line},
     key::{PublicKey, SigningKey},
     sending::Place,
     signer::HeadSigner,
 };
-use crate::cli::Settings;
+use crate::{
+    cli::Settings,
+    server::{AuditFault, GivenHeads, VerifyAudit},
+};
 
 fn statement(seq: u64) -> HeadStatement {
     HeadStatement {
@@ -207,4 +211,39 @@ async fn k25_records_are_verified_against_heads_in_another_database() {
     stop.cancel();
     signer.run(stop).await;
     assert_eq!(fs::read(&heads).unwrap(), before);
+}
+
+#[tokio::test]
+async fn u29_the_audit_is_verified_with_heads_that_were_collected_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings::from_toml(&format!("data_dir = {:?}\n", folder.path()), &[]).unwrap();
+    let store = Arc::new(SqliteSettings::new(folder.path().join("toolrack.db")).open().await.unwrap());
+    let tenant = "default".to_owned();
+    store.record(AuditRecord { tool: "a".to_owned(), tenant, ..AuditRecord::default() }).await.unwrap();
+    let head = store.heads().await.unwrap().remove("default").unwrap();
+    let server = store.list(&AuditFilter::new("default")).await.unwrap().remove(0).server;
+    let key = SigningKey::open(&folder.path().join("other.pem")).unwrap();
+    let line = |sha256: &str, key: &SigningKey| {
+        let (server, sha256) = (server.clone(), sha256.to_owned());
+        HeadStatement { server, sha256, seq: head.seq, ..statement(1) }.signed(key)
+    };
+    let verifier = Verifier::new(store, &settings).unwrap();
+    let verify = async |heads: String, public_keys: Vec<String>| {
+        verifier.verify("default", Some(GivenHeads { heads, public_keys })).await
+    };
+    let public = vec![key.public().to_string()];
+    let verdict = verify(line(&head.sha256, &key), public.clone()).await.unwrap();
+    assert!(verdict.whole && verdict.chains[0].found.contains("signed up to record"), "{verdict:?}");
+    let rewritten = verify(line(&"0".repeat(64), &key), public.clone()).await.unwrap();
+    assert!(!rewritten.whole && rewritten.chains[0].found.contains("has another hash"), "{rewritten:?}");
+    let unsigned = verify(line(&head.sha256, &key), Vec::new()).await.unwrap();
+    assert!(!unsigned.whole && unsigned.faults[0].starts_with("line 1: it is not signed"), "{unsigned:?}");
+    let of_other = HeadStatement { tenant: "other".to_owned(), ..statement(1) }.signed(&key);
+    for (heads, keys, fault) in [
+        (line(&head.sha256, &key), vec!["no key".to_owned()], "this is no public key"),
+        (of_other, public, "there is no head of the tenant default"),
+    ] {
+        let Err(AuditFault::Given(said)) = verify(heads, keys).await else { panic!("{fault}") };
+        assert!(said.contains(fault), "{said}");
+    }
 }

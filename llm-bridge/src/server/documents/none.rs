@@ -46,7 +46,9 @@ pub(super) fn routes() -> Routes {
     let add = operation(Method::POST, "add_document", "Adds a document")
         .required_query("name", "The name of the file.")
         .takes_bytes();
+    let search = operation(Method::GET, "search_documents", "Searches the documents as the tools do");
     Routes::new()
+        .add("/api/documents/search", refuse, search)
         .add(
             "/api/documents",
             refuse,

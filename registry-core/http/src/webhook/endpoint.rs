@@ -47,11 +47,20 @@ impl WebhookEndpoint {
 
     /// Whether an event is for this endpoint, where `own` is the tenant that the webhooks are started for.
     pub(super) fn concerns(&self, event: &RegistryEvent, own: &str) -> bool {
+        self.is_for(&event.tenant, own)
+    }
+
+    /// Whether it is for the events of a tenant.
+    pub(super) fn is_for(&self, tenant: &str, own: &str) -> bool {
         match &self.tenants {
-            Tenants::Own => event.tenant == own,
-            Tenants::Only(tenant) => event.tenant == *tenant,
+            Tenants::Own => tenant == own,
+            Tenants::Only(only) => tenant == only,
             Tenants::All => true,
         }
+    }
+
+    pub(super) fn is_for_all(&self) -> bool {
+        self.tenants == Tenants::All
     }
 
     /// The URL without what may be secret in it.

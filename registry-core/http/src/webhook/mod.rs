@@ -22,6 +22,8 @@ use registry_core::{
     Registry, RegistryEvent,
     store::{DeadLetter, DeadLetters, StoreError},
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::{
     sync::{
         broadcast::{self, error::RecvError},
@@ -66,6 +68,18 @@ impl Default for WebhookSettings {
             dead_letters: 1024,
         }
     }
+}
+
+/// An endpoint, for people to see.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Webhook")]
+pub struct EndpointReport {
+    /// Its URL, without what may be secret in it.
+    pub url: String,
+    /// Whether it is sent the events of all tenants.
+    pub all_tenants: bool,
+    /// How many messages wait to be sent to it.
+    pub waiting: usize,
 }
 
 /// Sends the events of the registries of all tenants that are made in this process: to each endpoint those that it is for. It
@@ -134,6 +148,19 @@ impl Webhooks {
             // A panic has been reported already.
             let _ = task.await;
         }
+    }
+
+    /// The endpoints that a tenant's events go to, in their order, without what may be secret.
+    pub fn endpoints(&self, tenant: &str) -> Vec<EndpointReport> {
+        let own = &self.dispatcher.own;
+        let endpoints = self.dispatcher.endpoints.iter().zip(self.queues.iter());
+        let concerned = endpoints.filter(|(endpoint, _)| endpoint.is_for(tenant, own));
+        let report = |(endpoint, queue): (&WebhookEndpoint, &mpsc::Sender<Message>)| EndpointReport {
+            url: endpoint.shown(),
+            all_tenants: endpoint.is_for_all(),
+            waiting: queue.max_capacity().saturating_sub(queue.capacity()),
+        };
+        concerned.map(report).collect()
     }
 
     /// The tenant's messages that could not be delivered, oldest first.

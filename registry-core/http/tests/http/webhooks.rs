@@ -252,6 +252,30 @@ async fn l5_no_more_waits_than_may_and_the_oldest_dead_letters_go() {
     assert_eq!(buried(&webhooks), dead);
 }
 
+#[tokio::test]
+async fn u29_each_tenant_sees_where_its_events_go_and_no_secret() {
+    let endpoint = |name: &str| {
+        let url = format!("http://ada:hush@127.0.0.1:1/{name}?key=hush");
+        WebhookEndpoint::new(&url, secret()).unwrap()
+    };
+    let settings = WebhookSettings { first_pause: Duration::from_secs(60), ..hasty() };
+    let registry = registry();
+    let all = vec![endpoint("own"), endpoint("acme").of_tenant("acme"), endpoint("all").of_all_tenants()];
+    let webhooks = Webhooks::start(&registry, all, letters(), settings).unwrap();
+    for name in ["a", "b", "c"] {
+        add(&registry, name);
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let seen = |tenant: &str| -> Vec<_> {
+        let endpoints = webhooks.endpoints(tenant).into_iter();
+        endpoints.map(|seen| (seen.url, seen.all_tenants, seen.waiting)).collect()
+    };
+    let url = |name: &str| format!("http://127.0.0.1:1/{name}");
+    // One message is being sent, two wait.
+    assert_eq!(seen(registry.tenant()), [(url("own"), false, 2), (url("all"), true, 2)]);
+    assert_eq!(seen("acme"), [(url("acme"), false, 0), (url("all"), true, 2)]);
+}
+
 /// Dead letters in a store that takes its time.
 struct Slow(MemoryDeadLetters);
 

@@ -11,8 +11,8 @@ use super::{
     listing::{Annotations, Listed, Listing},
 };
 use crate::{
-    acceptance::Pin,
     definition::{MAX_TOOL_NAME, MAX_TOOLS, is_legal_name, is_name_character},
+    pin::Pin,
     settings::{ALL_OTHERS, said_of},
     source::{AcceptedTool, Intake},
     tool::whole_timeout,
@@ -113,6 +113,12 @@ fn pin(listed: &Listed) -> Pin {
         &json!([listed.input_schema, listed.output_schema]),
         &json!(hints),
     )
+    .with_named_rules(&json!({
+        "readOnlyHint": read_only_hint,
+        "destructiveHint": destructive_hint,
+        "idempotentHint": idempotent_hint,
+        "openWorldHint": open_world_hint,
+    }))
 }
 
 fn spec(name: String, listed: Listed) -> Result<ToolSpec, String> {

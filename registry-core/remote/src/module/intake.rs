@@ -10,8 +10,8 @@ use super::{
     manifest::{Manifest, ManifestTool},
 };
 use crate::{
-    acceptance::Pin,
     definition::{MAX_TOOL_NAME, is_legal_name},
+    pin::Pin,
     settings::said_of,
     source::{AcceptedTool, Intake},
     tool::whole_timeout,
@@ -61,6 +61,12 @@ fn pin(tool: &ManifestTool) -> Pin {
         &json!([tool.schema().ok(), tool.output_schema]),
         &json!(rules),
     )
+    .with_named_rules(&json!({
+        "required_permission": tool.required_permission,
+        "effect": tool.effect,
+        "reads": tool.reads,
+        "sends": tool.sends,
+    }))
 }
 
 /// The name of a tool here: the module's key, and the name without the prefix that the module gives it.

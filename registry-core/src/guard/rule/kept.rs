@@ -10,6 +10,8 @@ const SPACE: &str = "approval rules";
 const KEY: &str = "rules";
 /// The most rules of a person.
 pub const MAX_RULES: usize = 100;
+/// Of so many people the rules are listed at a time.
+pub const MAX_PEOPLE: usize = 20;
 const LIMITS: StateLimits = StateLimits {
     max_value_bytes: 1 << 20,
     max_keys: 1,
@@ -36,6 +38,16 @@ impl Rules {
     /// All of them, oldest first.
     pub(crate) async fn all(&self) -> Result<Vec<ApprovalRule>, StoreError> {
         read(self.store.state(&self.space, KEY).await?.as_deref())
+    }
+
+    /// Those of all people of a tenant behind one, oldest first, [`MAX_PEOPLE`] people at most.
+    pub(crate) async fn of_people(
+        store: &dyn StateStore,
+        tenant: &str,
+        after: &str,
+    ) -> Result<Vec<(String, Vec<ApprovalRule>)>, StoreError> {
+        let kept = store.states_of_users(tenant, SPACE, KEY, after, MAX_PEOPLE).await?;
+        kept.into_iter().map(|(user, rules)| Ok((user, read(Some(&rules))?))).collect()
     }
 
     /// Keeps a rule; false where there is one already that allows the same.

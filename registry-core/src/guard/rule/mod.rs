@@ -15,8 +15,8 @@ use strum::EnumString;
 
 use super::{Wanted, approval::Approval, audit::hash_arguments};
 use crate::{schema::ArgumentChecker, source::Source, store::StoreError, tool::Tool};
-pub use kept::MAX_RULES;
 pub(crate) use kept::Rules;
+pub use kept::{MAX_PEOPLE, MAX_RULES};
 
 /// Calls with longer arguments are not remembered, in bytes of JSON: a rule is listed with all that it allows.
 const MAX_ARGUMENTS: usize = 4096;

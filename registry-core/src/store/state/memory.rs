@@ -58,6 +58,22 @@ impl MemoryState {
         self.0.get(space).into_iter().flat_map(BTreeMap::keys).cloned().collect()
     }
 
+    pub(in crate::store) fn of_users(
+        &self,
+        tenant: &str,
+        name: &str,
+        key: &str,
+        after: &str,
+        most: usize,
+    ) -> Vec<(String, String)> {
+        let kept = self.0.iter().filter_map(|(space, values)| {
+            let user = space.user.as_deref().filter(|user| *user > after)?;
+            let is_meant = space.tenant == tenant && space.name == name;
+            is_meant.then(|| Some((user.to_owned(), values.get(key)?.clone())))?
+        });
+        kept.take(most).collect()
+    }
+
     pub(in crate::store) fn delete_of(&mut self, tenant: &str, user: &str) -> usize {
         let mut deleted = 0;
         self.0.retain(|space, values| {

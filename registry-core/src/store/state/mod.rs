@@ -139,6 +139,17 @@ pub trait StateStore: Send + Sync {
     /// The keys of a space, in the order of their bytes.
     fn state_keys<'a>(&'a self, space: &'a StateSpace) -> StoreFuture<'a, Vec<String>>;
 
+    /// What a tenant's users have under a key of the spaces of one name, each with the user, in the order of their ids: of those behind
+    /// `after`, at most so many.
+    fn states_of_users<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+        key: &'a str,
+        after: &'a str,
+        most: usize,
+    ) -> StoreFuture<'a, Vec<(String, String)>>;
+
     /// Deletes all that is kept for a user, and gives how many values those were.
     fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize>;
 }

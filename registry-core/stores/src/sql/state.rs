@@ -124,6 +124,26 @@ impl StateStore for SqlStore {
         )
     }
 
+    fn states_of_users<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+        key: &'a str,
+        after: &'a str,
+        most: usize,
+    ) -> StoreFuture<'a, Vec<(String, String)>> {
+        // What all share has no user, and so is behind nobody.
+        let sql = "SELECT user_id, value FROM tool_state
+            WHERE tenant = $1 AND user_id > $2 AND space = $3 AND key = $4 ORDER BY user_id LIMIT $5";
+        let values = [tenant, after, name, key].map(Value::from).into_iter();
+        let find = Statement::new(sql, values.chain([saturated(most).into()]).collect());
+        let read = |mut row: Row| Ok((row.text()?.to_string(), row.text()?.to_string()));
+        Box::pin(async move {
+            let nobody = [tenant, after, name, key].into_iter().any(is_never_kept);
+            if nobody { Ok(Vec::new()) } else { self.read(find, read).await }
+        })
+    }
+
     fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
         let delete = delete_of(tenant, user);
         Box::pin(async move { if user.is_empty() { Ok(0) } else { Ok(self.run(delete).await?.len()) } })

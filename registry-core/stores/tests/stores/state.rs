@@ -49,6 +49,18 @@ async fn state_contract<S: StateStore + Store>(store: &S) {
     assert!(put(&ada, "k", None, Expected::Exactly(None)).await.unwrap());
     assert!(put(&ada, "k", None, any).await.unwrap(), "what is not there is removed");
     assert_eq!(store.state_keys(&ada).await.unwrap(), ["'; --", "Z", "new", "é"]);
+    // What users have under one key, without what all share and what is of other tenants and names.
+    assert!(put(&space(Some("cleo"), "tool:a"), "k", Some("4"), any).await.unwrap());
+    let of_users = async |after, most| {
+        let kept = store.states_of_users("default", "tool:a", "k", after, most).await.unwrap();
+        kept.into_iter().map(|(user, value)| format!("{user} {value}")).collect::<Vec<_>>()
+    };
+    assert_eq!(of_users("", 9).await, ["bob 1", "cleo 4"]);
+    assert_eq!(
+        (of_users("", 1).await, of_users("bob", 9).await),
+        (vec!["bob 1".into()], vec!["cleo 4".into()])
+    );
+    assert!(of_users("cleo", 9).await.is_empty());
     // With the user goes what is the user's.
     let removed = store.remove_user("default", "ada", Timestamp::UNIX_EPOCH).await.unwrap();
     assert_eq!((removed.was_known, removed.values), (false, 5));

@@ -2,6 +2,8 @@
 
 import { checked, getJson, send } from '../state/api.js';
 
+/** @import { ApprovalRule } from '../state/types.d.ts' */
+
 /** @typedef {{ id: string, level: string, personas: string[], created_at: string, keys: number }} User */
 /** @typedef {{ id: string, user: string, delegate: boolean, created_at: string, revoked_at: string | null }} Key */
 /** @typedef {{ name: string, allowed_modules: string[], users?: string[] }} Persona */
@@ -15,12 +17,19 @@ import { checked, getJson, send } from '../state/api.js';
  */
 /** @typedef {{ whole: boolean, faults: string[], chains: { server: string, whole: boolean, found: string }[] }} Verdict */
 /** @typedef {{ id: string, user: string, tool: string, arguments: Record<string, unknown>, cron: string, time_zone: string, next_run: string, last_run: { call_id: string, at: string, success: boolean, error: string | null } | null }} Job */
+/** @typedef {{ url: string, all_tenants: boolean, waiting: number }} Webhook */
+/** @typedef {{ name: string, address: string, kind: string | null, models: number | null, error: string | null, fallback: string | null }} ModelServer */
+/** @typedef {{ path: string, title: string, section: string, place: string, text: string }} Passage */
+/** @typedef {{ format: string, definitions: unknown, notes: string[] }} Definitions */
+/** @typedef {{ tools: number, tokens: number, faults: string[], warnings: string[] }} Checked */
 /** @typedef {{ id: string, url: string, event: any, attempts: number, cause: string, ts: string }} Letter */
 /** @typedef {{ id: string, parent: string | null, name: string, began: string, duration_ms: number, attributes: Record<string, unknown>, error: string | null }} Span */
 /** @typedef {{ verdict: string, right?: number, tries?: number, dialect?: string, note?: string, tokens_per_second?: number, tokens?: number }} Finding */
 /** @typedef {{ model: string, server: { address: string, kind: string | null }, seconds: number, requests: number, probes: Record<string, Finding>, toml: string | null, advice: string[] }} Report */
 /** @typedef {{ running: boolean, model: string | null, looks_at: string | null, seconds: number | null, report: Report | null, error: string | null }} DoctorState */
 /** @typedef {{ id: string, server: string | null, user: string, since: string, chat: string | null, model: string | null, rounds: number, tools: string[], trace_id: string | null }} Turn */
+/** @typedef {{ id: string, user: string, tool: string, arguments: Record<string, unknown>, reason: string | null, expires_at: string, deadline: number }} WaitingCall `deadline` by this machine's clock */
+/** @typedef {ApprovalRule & { user: string }} UsersRule */
 /** @typedef {{ server: string, user: string | null, since: string, issuer: string | null }} ConnectedAccount */
 /** @typedef {{ was_known: boolean, keys: number, sessions: number, chats: number, connections: number, responses: number, transcripts: number, files: number, documents: number, values: number, jobs: number, approvals: number, records: number }} Erased */
 /** @typedef {{ key: string, value: unknown, hidden: boolean, from: string, place: string | null }} Setting */
@@ -37,6 +46,7 @@ import { checked, getJson, send } from '../state/api.js';
  * @property {boolean} [pinned]
  * @property {string} [digest]
  * @property {{ tool: string, parts: string[] }[]} [changes]
+ * @property {{ tool: string, part: string, before: string | null, after: string }[]} [differences]
  * @property {{ tool: string, message: string, taken: boolean }[]} [faults]
  * @property {string[]} [duplicates]
  */
@@ -62,14 +72,36 @@ export const registerTool = (spec) => send('api/tools', spec);
 export const removeTool = (tool) => remove(`api/tools/${name(tool)}`);
 
 /**
- * Calls a tool. A call that waits for a person says so, and goes on when it is answered.
+ * Calls a tool. A call that waits for a person is answered so many seconds later, and with the id of its approval or question where it still
+ * waits then; it is to be made again once that is answered.
  * @param {string} tool
  * @param {Record<string, unknown>} args
+ * @param {number} seconds
  * @param {AbortSignal} signal
  * @returns {Promise<any>}
  */
-export const execute = async (tool, args, signal) =>
-  (await send('execute', { tool_name: tool, arguments: args, approval_wait_seconds: 300 }, signal)).json();
+export const execute = async (tool, args, seconds, signal) =>
+  (await send('execute', { tool_name: tool, arguments: args, approval_wait_seconds: seconds }, signal)).json();
+
+/**
+ * The calls of all users that wait for a person. The time that is left is that of the server, whose clock may be another.
+ * @returns {Promise<WaitingCall[]>}
+ */
+export async function waitingCalls() {
+  const answer = await checked('api/approvals', { headers: { accept: 'application/json' } });
+  const now = Date.parse(answer.headers.get('date') ?? '') || Date.now();
+  const { approvals } = await answer.json();
+  return approvals.map((/** @type {WaitingCall} */ one) => ({ ...one, deadline: Date.now() + Date.parse(one.expires_at) - now }));
+}
+
+/**
+ * What users have allowed beforehand, some users at a time: those behind one.
+ * @param {string} after
+ * @returns {Promise<{ rules: UsersRule[], next: string | null }>}
+ */
+export const approvalRules = (after) => getJson(`api/approval-rules?${new URLSearchParams({ all: 'true', after })}`);
+/** @param {string} id @param {string} user */
+export const revokeRule = (id, user) => remove(`api/approval-rules/${name(id)}?${new URLSearchParams({ user })}`);
 
 /** @returns {Promise<User[]>} */
 export const users = async () => (await getJson('api/users')).users;
@@ -104,8 +136,12 @@ export const removePersona = (persona, force) => remove(`api/personas/${name(per
 export const audit = (query) => getJson(`api/audit?${new URLSearchParams(query)}`);
 /** @param {Record<string, string>} query */
 export const exportAudit = async (query) => (await checked(`api/audit/export?${new URLSearchParams(query)}`, {})).blob();
-/** @returns {Promise<Verdict>} */
-export const verifyAudit = () => getJson('api/audit/verify');
+/**
+ * Verifies the audit: with this server's own signed heads, or with those of a file and the public keys of who has signed them.
+ * @param {{ heads: string, public_keys: string[] } | null} given
+ * @returns {Promise<Verdict>}
+ */
+export const verifyAudit = async (given) => (given === null ? getJson('api/audit/verify') : (await send('api/audit/verify', given)).json());
 
 /** @param {string} id @returns {Promise<{ trace_id: string, spans: Span[] }>} */
 export const trace = (id) => getJson(`api/traces/${name(id)}`);
@@ -130,6 +166,17 @@ export async function backup() {
   return { content: await answer.blob(), name: given ?? 'toolrack.tar.gz' };
 }
 
+/** @returns {Promise<ModelServer[]>} */
+export const upstreams = async () => (await getJson('api/upstreams')).upstreams;
+
+/** @param {string} query @returns {Promise<Passage[]>} */
+export const searchDocuments = async (query) => (await getJson(`api/documents/search?${new URLSearchParams({ query })}`)).passages;
+
+/** @param {string} format @param {boolean} strict @returns {Promise<Definitions>} */
+export const definitions = (format, strict) => getJson(`api/tool-definitions?${new URLSearchParams({ format, strict: String(strict) })}`);
+/** @returns {Promise<Checked>} */
+export const checkTools = () => getJson('api/tool-check');
+
 /** @returns {Promise<DoctorState>} */
 export const doctor = () => getJson('api/doctor');
 /** @param {string} model */
@@ -151,6 +198,8 @@ export const jobs = async () => (await getJson('api/jobs')).jobs;
 /** @param {string} id */
 export const removeJob = (id) => remove(`api/jobs/${name(id)}`);
 
+/** @returns {Promise<Webhook[]>} */
+export const webhooks = async () => (await getJson('api/webhooks')).webhooks;
 /** @returns {Promise<Letter[]>} */
 export const letters = async () => (await getJson('api/dead-letters')).dead_letters;
 /** @param {string} id */

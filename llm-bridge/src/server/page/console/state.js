@@ -1,12 +1,11 @@
-// What the console knows, and its texts: those of the chat page are not enough, and it loads nothing for them.
+// Where in the console one is, and its texts: those of the chat page are not enough, and it loads nothing for them. What is known of the
+// server stands in the one store.
 
 import { signal } from '../vendor/signals.js';
 import * as api from '../state/api.js';
 import { language } from '../state/language.js';
-import { health } from '../state/store.js';
+import { account, health } from '../state/store.js';
 import english from './languages/en.js';
-
-/** @import { Account } from '../state/types.d.ts' */
 
 /**
  * What the console says.
@@ -22,9 +21,9 @@ export const SECTIONS = /** @type {const} */ (['overview', 'models', 'tools', 'p
 /** The levels that a user may have, the lowest first. */
 export const LEVELS = ['guest', 'user', 'admin', 'owner'];
 
-/** Who uses the console; `null` until it is known. */
-export const account = signal(/** @type {Account | null} */ (null));
-/** Why it is not known. */
+export { account };
+
+/** Why it is not known who uses the console. */
 export const refusal = signal('');
 
 /** What the address names: a section, and what to look for in it. */

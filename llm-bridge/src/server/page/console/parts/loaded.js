@@ -1,6 +1,6 @@
 // What a section asks the server for, and what it changes there.
 
-import { useEffect, useState } from '../../vendor/hooks.js';
+import { useEffect, useRef, useState } from '../../vendor/hooks.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { said } from '../../state/store.js';
@@ -10,7 +10,8 @@ import { signal } from '../../vendor/signals.js';
 export const awaited = signal(0);
 
 /**
- * Asks once, and again when it is told to or when `about` changes.
+ * Asks once, again when `about` changes, and when it is told to: `again` after a change, `look` every few seconds. One request is under way at
+ * a time: where each began before the last was answered, a slow server's answers would never be seen.
  * @template T
  * @param {() => Promise<T>} ask
  * @param {unknown[]} about
@@ -18,18 +19,51 @@ export const awaited = signal(0);
 export function useLoaded(ask, about = []) {
   const [value, setValue] = useState(/** @type {T | null} */ (null));
   const [fault, setFault] = useState('');
-  const [times, setTimes] = useState(0);
+  const asking = useRef({ look: () => {}, again: () => {} });
   useEffect(() => {
     let gone = false;
-    awaited.value += 1;
-    ask().finally(() => { awaited.value -= 1; }).then((answer) => {
-      if (gone) return;
-      setValue(answer);
-      setFault('');
-    }, (error) => { if (!gone) setFault(error.message); });
+    let busy = false;
+    // What is under way may have been read before the change.
+    let anew = false;
+    const look = async () => {
+      if (busy) return;
+      busy = true;
+      awaited.value += 1;
+      try {
+        const answer = await ask();
+        if (!gone) setValue(answer);
+        if (!gone) setFault('');
+      } catch (error) {
+        if (!gone) setFault(/** @type {Error} */ (error).message);
+      }
+      awaited.value -= 1;
+      busy = false;
+      if (!anew || gone) return;
+      anew = false;
+      look();
+    };
+    const again = () => {
+      anew = busy;
+      look();
+    };
+    asking.current = { look, again };
+    look();
     return () => { gone = true; };
-  }, [times, ...about]);
-  return { value, fault, again: () => setTimes((count) => count + 1) };
+  }, about);
+  return { value, fault, again: () => asking.current.again(), look: () => asking.current.look() };
+}
+
+/**
+ * Looks every few seconds.
+ * @param {number} milliseconds 0 for never
+ * @param {() => void} look
+ */
+export function useEvery(milliseconds, look) {
+  useEffect(() => {
+    if (milliseconds === 0) return undefined;
+    const clock = setInterval(look, milliseconds);
+    return () => clearInterval(clock);
+  }, [milliseconds]);
 }
 
 /**

@@ -26,7 +26,7 @@ export function Records({ entries }) {
 
 /** @param {Entry['record']} record */
 function outcome({ phase, success, error, error_message: message, decision }) {
-  const decided = decision && html`<small>${decision.verdict}${decision.by && ` (${decision.by})`}</small>`;
+  const decided = decision && html`<small>${c.decisions[decision.verdict] ?? decision.verdict}${decision.by && ` (${decision.by})`}</small>`;
   if (phase !== 'outcome') return html`${c.intent} ${decided}`;
   return success ? html`<span class="good">${t.states.ok}</span> ${decided}` : html`<span class="bad">${error ?? t.states.failed}</span> ${decided}${message && html`<small>${message}</small>`}`;
 }

@@ -1,28 +1,41 @@
-// The calls of everybody that wait for a person.
+// The calls of everybody that wait for a person, and what people have allowed beforehand.
 
 import { useEffect } from '../../vendor/hooks.js';
 import { Approval } from '../../components/approval.js';
-import { approvals } from '../../state/api.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
+import { loadTools } from '../../state/server.js';
+import { waiting as own } from '../../state/store.js';
 import { visible } from '../../text/visible.js';
-import { Fault, useLoaded } from '../parts/loaded.js';
+import { waitingCalls } from '../api.js';
+import { Fault, useEvery, useLoaded } from '../parts/loaded.js';
 import { c } from '../state.js';
+import { Rules } from './rules.js';
 
 /** How often it is looked for them, in milliseconds. */
 const AGAIN = 5000;
 
 export function Approvals() {
-  const { value, fault, again } = useLoaded(approvals);
-  useEffect(() => {
-    const clock = setInterval(again, AGAIN);
-    return () => clearInterval(clock);
-  }, []);
-  return html`<${Fault} text=${fault} onAgain=${again} />
-    ${value?.length === 0 && html`<p class="empty">${c.nothingWaits}</p>`}
-    <ul class="cards">${value?.map((/** @type {any} */ one) => html`<li class="card" key=${one.id}>
+  const waiting = useLoaded(waitingCalls);
+  useEvery(AGAIN, waiting.look);
+  // What may be remembered of one's own call is read there.
+  useEffect(() => { own.value = (waiting.value ?? []).map((one) => ({ ...one, kind: 'approval' })); }, [waiting.value]);
+  // What they take, for who changes the arguments first.
+  useEffect(() => { loadTools(); }, []);
+  return html`<${Fault} text=${waiting.fault} onAgain=${waiting.again} />
+    ${waiting.value?.length === 0 && html`<p class="empty">${c.nothingWaits}</p>`}
+    <ul class="cards">${waiting.value?.map((one) => html`<li class="card" key=${one.id}>
       <p><code>${one.tool}</code> ${t.asksFor(one.user)}</p>
-      <${Approval} id=${one.id} reason=${one.reason} call=${{ answer_by: one.expires_at }} onAnswer=${again} />
-      <pre tabindex="0" role="group" aria-label=${t.arguments}>${visible(JSON.stringify(one.arguments, null, 2))}</pre>
-    </li>`)}</ul>`;
+      <${Asked} call=${one} onAnswer=${waiting.again} />
+    </li>`)}</ul>
+    <${Rules} />`;
+}
+
+/**
+ * A question whether a call may be made, with its arguments whole.
+ * @param {{ call: import('../api.js').WaitingCall, onAnswer: () => void }} properties
+ */
+export function Asked({ call: { id, tool, reason, arguments: args, deadline }, onAnswer }) {
+  return html`<${Approval} id=${id} reason=${reason} call=${{ name: tool, arguments: args, deadline }} onAnswer=${onAnswer} />
+    <pre tabindex="0" role="group" aria-label=${t.arguments}>${visible(JSON.stringify(args, null, 2))}</pre>`;
 }

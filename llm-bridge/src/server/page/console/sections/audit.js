@@ -1,10 +1,10 @@
 // The audit: searched, exported, verified.
 
-import { useEffect, useState } from '../../vendor/hooks.js';
+import { useEffect, useRef, useState } from '../../vendor/hooks.js';
 import { download } from '../../state/download.js';
 import { html } from '../../state/html.js';
 import { audit, exportAudit, verifyAudit } from '../api.js';
-import { Fault } from '../parts/loaded.js';
+import { Fault, useChange } from '../parts/loaded.js';
 import { Records } from '../parts/records.js';
 import { c, place } from '../state.js';
 
@@ -13,22 +13,31 @@ import { c, place } from '../state.js';
 /** So many records are shown at a time. */
 const PAGE = '50';
 
+/** Where calls come from, besides the dialects of models. */
+const ORIGINS = ['native', 'text', 'http', 'mcp', 'schedule', 'command_line', 'tool', 'library'];
+
 const FILTERS = /** @type {const} */ (['user', 'tool', 'call_id']);
 
 export function Audit() {
   const asked = place.value.query.toString();
   const [filter, setFilter] = useState(() => filterOf(asked));
+  // What the records below are of: not yet what is only typed.
+  const [searched, setSearched] = useState(() => query(filterOf(asked)));
+  const reads = useRef(0);
   const [entries, setEntries] = useState(/** @type {Entry[] | null} */ (null));
   const [next, setNext] = useState(/** @type {number | null} */ (null));
   const [fault, setFault] = useState('');
   const read = async (/** @type {Record<string, string>} */ wanted, /** @type {number | null} */ before) => {
+    const mine = reads.current += 1;
+    setSearched(wanted);
     try {
       const page = await audit({ ...wanted, limit: PAGE, ...(before === null ? {} : { before: String(before) }) });
+      if (mine !== reads.current) return;
       setEntries((known) => (before === null ? page.records : [...(known ?? []), ...page.records]));
       setNext(page.next);
       setFault('');
     } catch (error) {
-      setFault(/** @type {Error} */ (error).message);
+      if (mine === reads.current) setFault(/** @type {Error} */ (error).message);
     }
   };
   useEffect(() => {
@@ -42,19 +51,22 @@ export function Audit() {
       ${FILTERS.map((name) => html`<label key=${name}><span>${c.filters[name]}</span><input name=${name} autocomplete="off" spellcheck="false" value=${filter[name]} onInput=${set(name)} /></label>`)}
       <label><span>${c.since}</span><input type="datetime-local" value=${filter.since} onInput=${set('since')} /></label>
       <label><span>${c.until}</span><input type="datetime-local" value=${filter.until} onInput=${set('until')} /></label>
-      <label><span>${c.outcome}</span><select value=${filter.only} onChange=${set('only')}>${Object.entries(c.kinds).map(([value, word]) => html`<option value=${value} selected=${value === filter.only}>${word}</option>`)}</select></label>
+      <${Choice} name="only" label=${c.outcome} words=${c.kinds} value=${filter.only} onChange=${set('only')} />
+      <${Choice} name="decision" label=${c.decision} words=${{ '': c.kinds[''], ...c.decisions }} value=${filter.decision} onChange=${set('decision')} />
+      <label><span>${c.origin}</span><input name="origin" list="audit-origins" autocomplete="off" spellcheck="false" value=${filter.origin} onInput=${set('origin')} /></label>
+      <datalist id="audit-origins">${ORIGINS.map((origin) => html`<option value=${origin}></option>`)}</datalist>
       <button type="submit" class="main">${c.search}</button>
-      <${Export} query=${query(filter)} />
+      <${Export} query=${searched} />
     </form>
     <${Fault} text=${fault} />
     ${entries && html`<${Records} entries=${entries} />`}
-    ${next !== null && html`<p class="bar"><button type="button" id="audit-more" onClick=${() => read(query(filter), next)}>${c.older}</button></p>`}`;
+    ${next !== null && html`<p class="bar"><button type="button" id="audit-more" onClick=${() => read(searched, next)}>${c.older}</button></p>`}`;
 }
 
 /** @param {string} asked */
 function filterOf(asked) {
   const given = new URLSearchParams(asked);
-  return { user: given.get('user') ?? '', tool: given.get('tool') ?? '', call_id: given.get('call_id') ?? '', since: '', until: '', only: '' };
+  return { user: given.get('user') ?? '', tool: given.get('tool') ?? '', call_id: given.get('call_id') ?? '', origin: '', decision: '', since: '', until: '', only: '' };
 }
 
 /**
@@ -64,6 +76,12 @@ function filterOf(asked) {
 function query({ since, until, ...words }) {
   const times = Object.entries({ since, until }).filter(([, time]) => time !== '').map(([name, time]) => [name, new Date(time).toISOString()]);
   return Object.fromEntries([...Object.entries(words).filter(([, word]) => word.trim() !== '').map(([name, word]) => [name, word.trim()]), ...times]);
+}
+
+/** @param {{ name: string, label: string, words: Record<string, string>, value: string, onChange: (event: Event) => void }} properties */
+function Choice({ name, label, words, value, onChange }) {
+  return html`<label><span>${label}</span><select name=${name} value=${value} onChange=${onChange}>
+    ${Object.entries(words).map(([one, word]) => html`<option value=${one} selected=${one === value}>${word}</option>`)}</select></label>`;
 }
 
 /** @param {{ query: Record<string, string> }} properties */
@@ -86,20 +104,19 @@ function Export({ query: wanted }) {
 
 function Verification() {
   const [verdict, setVerdict] = useState(/** @type {Verdict | null} */ (null));
-  const [busy, setBusy] = useState(false);
-  const [fault, setFault] = useState('');
-  const run = async () => {
-    setBusy(true);
-    try {
-      setVerdict(await verifyAudit());
-      setFault('');
-    } catch (error) {
-      setFault(/** @type {Error} */ (error).message);
-    } finally {
-      setBusy(false);
-    }
+  const [given, setGiven] = useState({ heads: '', keys: '' });
+  const { fault, busy, change } = useChange(() => {});
+  const verify = () => {
+    setVerdict(null);
+    const keys = given.keys.split(/\s+/).filter(Boolean);
+    const others = given.heads.trim() === '' && keys.length === 0 ? null : { heads: given.heads, public_keys: keys };
+    change(async () => setVerdict(await verifyAudit(others)), '');
   };
-  return html`<p class="bar"><button type="button" id="audit-verify" disabled=${busy} onClick=${run}>${c.verify}</button></p>
+  const read = async (/** @type {any} */ event) => setGiven({ ...given, heads: (await event.target.files[0]?.text()) ?? '' });
+  return html`<p class="bar"><button type="button" id="audit-verify" disabled=${busy} onClick=${verify}>${c.verify}</button></p>
+    <details id="audit-given"><summary>${c.otherHeads}</summary><p class="note">${c.otherHeadsAbout}</p>
+      <p class="bar"><label><span>${c.headsFile}</span><input type="file" onChange=${read} /></label>
+        <label class="grow"><span>${c.publicKeys}</span><input autocomplete="off" spellcheck="false" value=${given.keys} onInput=${(/** @type {any} */ event) => setGiven({ ...given, keys: event.target.value })} /></label></p></details>
     <${Fault} text=${fault} />
     ${verdict && html`<div id="verdict" role="status" class=${verdict.whole ? 'card good' : 'card bad'}><p><b>${verdict.whole ? c.whole : c.notWhole}</b></p>
       <ul>${verdict.faults.map((text) => html`<li>${text}</li>`)}${verdict.chains.map((chain) => html`<li key=${chain.server}><code>${chain.server}</code>: ${chain.found}</li>`)}</ul></div>`}`;

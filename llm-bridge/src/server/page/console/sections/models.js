@@ -1,12 +1,12 @@
 // The models, and what one of them can do: the doctor's table.
 
-import { useEffect, useState } from '../../vendor/hooks.js';
+import { useState } from '../../vendor/hooks.js';
 import * as shared from '../../state/api.js';
 import { html } from '../../state/html.js';
 import { health } from '../../state/store.js';
-import { duration } from '../../text/format.js';
+import { duration, number } from '../../text/format.js';
 import * as api from '../api.js';
-import { Fault, useChange, useLoaded } from '../parts/loaded.js';
+import { Fault, useChange, useEvery, useLoaded } from '../parts/loaded.js';
 import { Sure } from '../parts/sure.js';
 import { Table } from '../parts/table.js';
 import { account, c } from '../state.js';
@@ -21,8 +21,25 @@ export function Models() {
   return html`<${Fault} text=${models.fault} onAgain=${models.again} />
     ${models.value && html`<${Table} label=${c.modelsTitle} empty=${c.noModels} columns=${[c.model, c.state]}
       rows=${models.value.map((/** @type {string} */ name) => ({ key: name, cells: [html`<code>${name}</code>`, name === health.value?.model ? c.isDefault : '–'] }))} />`}
+    ${account.value?.operator && html`<${Upstreams} />`}
     <h2>${c.doctor}</h2>
     ${account.value?.operator ? html`<${Doctor} names=${models.value ?? []} />` : html`<p class="note">${c.doctorForOperators}</p>`}`;
+}
+
+/** The model servers, each with what is known of it. */
+function Upstreams() {
+  const all = useLoaded(api.upstreams);
+  return html`<h2>${c.upstreams}</h2>
+    <${Fault} text=${all.fault} onAgain=${all.again} />
+    ${all.value && html`<${Table} label=${c.upstreams} empty=${c.noModels} columns=${[c.name, c.address, c.kind, c.state, c.modelsTitle, c.fallback]}
+      rows=${all.value.map(({ name, address, kind, error, models, fallback }) => ({ key: name, cells: [
+        html`<b>${name}</b>`,
+        html`<code>${address}</code>`,
+        kind ?? c.notRecognised,
+        error === null ? html`<span class="good">${c.reachable}</span>` : html`<span class="bad">${error}</span>`,
+        models === null ? '–' : number(models),
+        fallback ? html`<code>${fallback}</code>` : '–',
+      ] }))} />`}`;
 }
 
 /** @param {{ names: string[] }} properties */
@@ -33,19 +50,17 @@ function Doctor({ names }) {
   const [written, setWritten] = useState('');
   const asked = state.value;
   const running = asked?.running === true;
-  useEffect(() => {
-    if (!running) return undefined;
-    const clock = setInterval(state.again, AGAIN);
-    return () => clearInterval(clock);
-  }, [running]);
+  useEvery(running ? AGAIN : 0, state.look);
   const ask = (/** @type {Event} */ event) => {
     event.preventDefault();
     setWritten('');
     change(() => api.askDoctor(model.trim()), c.doctorAsks);
   };
+  const write = () => change(async () => setWritten(await api.writeDoctor()), c.doctorWrite);
   return html`<p class="note">${c.doctorAbout}</p>
     <form class="bar" id="doctor" onSubmit=${ask}>
-      <label class="grow"><span>${c.model}</span><input list="doctor-models" maxlength="256" autocomplete="off" spellcheck="false" placeholder=${health.value?.model ?? ''} value=${model} onInput=${(/** @type {any} */ event) => setModel(event.target.value)} /></label>
+      <label class="grow"><span>${c.model}</span><input list="doctor-models" maxlength="256" autocomplete="off" spellcheck="false" placeholder=${health.value?.model ?? ''}
+        value=${model} onInput=${(/** @type {any} */ event) => setModel(event.target.value)} /></label>
       <datalist id="doctor-models">${names.map((name) => html`<option value=${name}></option>`)}</datalist>
       <button type="submit" class="main" disabled=${busy || running}>${c.doctorAsk}</button>
       ${running && html`<button type="button" onClick=${() => change(api.stopDoctor, c.doctorStopped)}>${c.stop}</button>`}
@@ -54,7 +69,7 @@ function Doctor({ names }) {
     ${running && html`<p id="doctor-progress" role="status">${c.doctorLooks(asked?.looks_at ?? '', asked?.seconds ?? 0)}</p>`}
     ${asked?.report && html`<${Seen} report=${asked.report} />
       ${asked.report.toml ? html`<p class="note">${c.doctorSettings}</p><div class="card"><pre tabindex="0" role="group" aria-label=${c.doctorSettings}>${asked.report.toml.trim()}</pre>
-        <p class="bar"><${Sure} word=${c.doctorWrite} question=${c.doctorWriteAsk} disabled=${busy} onSure=${() => change(async () => setWritten(await api.writeDoctor()), c.doctorWrite)} /></p>
+        <p class="bar"><${Sure} word=${c.doctorWrite} question=${c.doctorWriteAsk} disabled=${busy} onSure=${write} /></p>
         ${written && html`<p id="doctor-written" role="status">${written}</p>`}</div>` : html`<p class="note">${c.doctorNoSettings}</p>`}`}`;
 }
 

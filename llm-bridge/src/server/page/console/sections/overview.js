@@ -22,13 +22,14 @@ export function Overview() {
     <dl class="facts">
       <${Fact} id="fact-server" name=${c.server} good=${health.value ? health.value.status === 'ok' : undefined} text=${health.value ? c.runs : ''} />
       <${Fact} id="fact-models" name=${c.modelServer} good=${models.fault ? false : models.value ? true : undefined}
-        text=${models.fault || (models.value && `${health.value?.upstream ?? ''}: ${c.models(models.value.length)}`)} />
-      <${Fact} id="fact-tools" name=${c.sections.tools} text=${tools.fault || (tools.value && html`<a href=${to('tools')}>${c.toolsOn(on, tools.value.length)}</a>`)} good=${tools.fault ? false : undefined} />
-      <${Fact} id="fact-waiting" name=${c.sections.approvals} text=${waiting.fault || (waiting.value && html`<a href=${to('approvals')}>${c.callsWait(waiting.value.length)}</a>`)} good=${waiting.fault ? false : undefined} />
+        text=${models.fault || (models.value && html`<a href=${to('models')}>${`${health.value?.upstream ?? ''}: ${c.models(models.value.length)}`}</a>`)} />
+      <${Fact} id="fact-tools" name=${c.sections.tools} good=${tools.fault ? false : undefined}
+        text=${tools.fault || (tools.value && html`<a href=${to('tools')}>${c.toolsOn(on, tools.value.length)}</a>`)} />
+      <${Fact} id="fact-waiting" name=${c.sections.approvals} good=${waiting.fault ? false : undefined}
+        text=${waiting.fault || (waiting.value && html`<a href=${to('approvals')}>${c.callsWait(waiting.value.length)}</a>`)} />
       <${Fact} id="fact-servers" name=${c.sections.servers} good=${remotes.fault || ill.length > 0 ? false : remotes.value?.length ? true : undefined}
         text=${remotes.fault || (remotes.value && html`<a href=${to('servers')}>${ill.length > 0 ? c.remotesIll(ill.map(({ name }) => name).join(', ')) : c.remotes(remotes.value.length)}</a>`)} />
     </dl>
-    ${models.value && models.value.length > 0 && html`<h2>${c.modelsTitle}</h2><ul class="names" id="models">${models.value.map((/** @type {string} */ name) => html`<li key=${name}><code>${name}</code>${name === health.value?.model && html` <span class="badge">${c.isDefault}</span>`}</li>`)}</ul>`}
     <${Backup} />`;
 }
 

@@ -20,6 +20,10 @@ export function People() {
   const again = () => { users.again(); keys.again(); };
   const { fault, busy, change } = useChange(again);
   const [made, setMade] = useState(/** @type {{ user: string, key: string } | null} */ (null));
+  const make = (/** @type {string} */ user, /** @type {boolean} */ delegate) => change(async () => {
+    const { key } = await api.createKey(user, delegate);
+    setMade({ user, key });
+  }, c.keyMade(user));
   const names = (personas.value ?? []).map(({ name }) => name);
   return html`
     ${account.value?.configured && html`<p class="note">${c.firstKey}</p>`}
@@ -32,10 +36,8 @@ export function People() {
         html`<${Assigned} user=${user} names=${names} disabled=${busy} onChange=${(/** @type {string[]} */ given) => change(() => api.assign(user.id, given), c.personasAre(user.id))} />`,
         exact(user.created_at),
         String(user.keys),
-        html`<span class="row-buttons"><button type="button" disabled=${busy} title=${c.makeKeyFor(user.id)} onClick=${() => change(async () => {
-          const { key } = await api.createKey(user.id, false);
-          setMade({ user: user.id, key });
-        }, c.keyMade(user.id))}>${c.makeKey}</button>
+        html`<span class="row-buttons"><button type="button" disabled=${busy} title=${c.makeKeyFor(user.id)} onClick=${() => make(user.id, false)}>${c.makeKey}</button>
+          <button type="button" disabled=${busy} title=${c.makeDelegateFor(user.id)} onClick=${() => make(user.id, true)}>${c.makeDelegate}</button>
           <${Sure} word=${c.remove} title=${c.removeWhat(user.id)} question=${c.removeUser(user.id)} disabled=${busy} onSure=${() => change(() => api.removeUser(user.id), c.removed(user.id))} /></span>`,
       ] }))} />`}
     ${made && html`<div class="card" id="new-key" role="status"><p>${c.newKey(made.user)}</p><p><code>${made.key}</code> <${CopyButton} text=${() => made.key} /></p>

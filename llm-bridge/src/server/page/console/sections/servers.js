@@ -41,7 +41,19 @@ function List({ remotes, empty, busy, onAccept }) {
     ${remote.error && html`<p class="bad">${remote.error}</p>`}
     ${[...(remote.faults ?? []).map(({ tool, message }) => `${tool}: ${message}`), ...(remote.duplicates ?? [])].map((text) => html`<p class="bad">${text}</p>`)}
     ${remote.changes && remote.changes.length > 0 && html`<h4>${remote.pinned ? c.offUntilAccepted : c.changedSince}</h4>
-      <ul class="changes">${remote.changes.map(({ tool, parts }) => html`<li key=${tool}><code>${tool}</code>: ${parts.map((part) => c.parts[part] ?? part).join(', ')}</li>`)}</ul>
+      <ul class="changes">${remote.changes.map(({ tool, parts }) => html`<li key=${tool}><code>${tool}</code>: ${parts.map((part) => c.parts[part] ?? part).join(', ')}
+        ${(remote.differences ?? []).filter((one) => one.tool === tool).map((one) => html`<${Difference} key=${one.part} ...${one} />`)}</li>`)}</ul>
       <p class="bar"><${Sure} word=${c.accept} question=${c.acceptAsk(remote.name)} disabled=${busy} onSure=${() => onAccept(remote)} /></p>`}
   </li>`)}</ul>`;
+}
+
+/**
+ * A part of a tool as it was accepted and as it is now.
+ * @param {NonNullable<Remote['differences']>[number]} properties
+ */
+function Difference({ part, before, after }) {
+  const word = c.parts[part] ?? part;
+  const side = (/** @type {string} */ title, /** @type {string} */ text) => html`<div><h5>${title}</h5><pre tabindex="0" role="group" aria-label=${`${word}, ${title}`}>${text}</pre></div>`;
+  return html`<details class="difference" open=${part !== 'new'}><summary>${word}</summary>
+    <div class="sides">${part !== 'new' && side(c.asAccepted, before ?? c.notKept)}${side(c.asNow, after)}</div></details>`;
 }

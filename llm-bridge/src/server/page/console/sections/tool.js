@@ -1,24 +1,17 @@
 // One tool: what it is, its last calls, and a form to try it.
 
-import { useEffect, useRef, useState } from '../../vendor/hooks.js';
-import { Approval } from '../../components/approval.js';
+import { useRef } from '../../vendor/hooks.js';
 import { Dialog } from '../../components/dialog.js';
-import { approvals } from '../../state/api.js';
 import { html } from '../../state/html.js';
-import { t } from '../../state/language.js';
-import { duration } from '../../text/format.js';
-import { visible } from '../../text/visible.js';
-import { audit, execute, limitTool, removeTool } from '../api.js';
-import { Fields, valuesOf } from '../parts/form.js';
+import { audit, limitTool, removeTool } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Records } from '../parts/records.js';
 import { Sure } from '../parts/sure.js';
-import { account, c } from '../state.js';
+import { c } from '../state.js';
+import { Try } from './try.js';
+import { Who } from './who.js';
 
 /** @import { Tool } from '../../state/types.d.ts' */
-
-/** How often it is looked whether a call that is tried waits for a person, in milliseconds. */
-const AGAIN = 1000;
 
 /** The source of tools that were registered at run time, and can be removed. */
 const REGISTERED = 'host';
@@ -32,11 +25,11 @@ export function ToolDialog({ tool, onChanged, onClose }) {
     <dl class="fields">
       <dt>${c.from}</dt><dd>${tool.source}</dd>
       ${tool.version && html`<dt>${c.version}</dt><dd>${tool.version}</dd>`}
-      <dt>${c.level}</dt><dd>${tool.level}</dd>
       ${!tool.enabled && html`<dt>${c.off}</dt><dd>${tool.reason}</dd>`}
     </dl>
     ${tool.source === REGISTERED && html`<p class="bar"><${Sure} word=${c.remove} title=${c.removeWhat(tool.name)} question=${c.removeAsk(tool.name)} disabled=${busy} onSure=${() => change(() => removeTool(tool.name), c.removed(tool.name))} /></p>
       <${Fault} text=${fault} />`}
+    <h3>${c.who}</h3><${Who} tool=${tool} />
     ${tool.limits && html`<h3 id="limits-title">${c.limits}</h3><${Limits} name=${tool.name} limits=${tool.limits} onChanged=${onChanged} />`}
     ${tool.enabled && html`<h3>${c.tryIt}</h3><${Try} tool=${tool} onCalled=${last.again} />`}
     <h3>${c.lastCalls}</h3>
@@ -70,64 +63,4 @@ function Limits({ name, limits, onChanged }) {
     <p class="bar"><button type="submit" disabled=${busy}>${c.setLimits}</button></p>
     <${Fault} text=${fault} />
   </form>`;
-}
-
-/** @param {{ tool: Tool, onCalled: () => void }} properties */
-function Try({ tool, onCalled }) {
-  const form = useRef(/** @type {HTMLFormElement | null} */ (null));
-  const [running, setRunning] = useState(/** @type {AbortController | null} */ (null));
-  const [reply, setReply] = useState(/** @type {any} */ (null));
-  const [fault, setFault] = useState('');
-  useEffect(() => () => running?.abort(), [running]);
-  const submit = async (/** @type {Event} */ event) => {
-    event.preventDefault();
-    if (!form.current) return;
-    const stop = new AbortController();
-    try {
-      const values = valuesOf(form.current, tool.parameters);
-      setFault('');
-      setReply(null);
-      setRunning(stop);
-      setReply(await execute(tool.name, values, stop.signal));
-    } catch (error) {
-      if (!stop.signal.aborted) setFault(/** @type {Error} */ (error).message);
-    } finally {
-      setRunning(null);
-      onCalled();
-    }
-  };
-  return html`<form id="try" ref=${form} novalidate onSubmit=${submit}>
-    <${Fields} schema=${tool.parameters} />
-    <p class="bar"><button type="submit" class="main" disabled=${running !== null}>${c.call}</button>
-      ${running && html`<button type="button" onClick=${() => running.abort()}>${t.stop}</button>`}</p>
-  </form>
-  ${running && html`<${Waiting} tool=${tool.name} />`}
-  <${Fault} text=${fault} />
-  ${reply && html`<div id="reply" role="status" class=${reply.success ? '' : 'fault'}>
-    <p>${reply.success ? t.states.ok : t.states.failed}${typeof reply.audit?.duration_ms === 'number' && ` · ${duration(reply.audit.duration_ms)}`}</p>
-    <pre tabindex="0" role="group" aria-label=${t.result}>${shown(reply)}</pre></div>`}`;
-}
-
-/** @param {any} reply */
-function shown({ success, result, error }) {
-  const value = success ? (result ?? null) : error;
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
-}
-
-/**
- * The question whether the call may be made, where it waits for that.
- * @param {{ tool: string }} properties
- */
-function Waiting({ tool }) {
-  const [asked, setAsked] = useState(/** @type {any} */ (null));
-  useEffect(() => {
-    const look = async () => {
-      const all = await approvals().catch(() => []);
-      setAsked(all.find((/** @type {any} */ one) => one.tool === tool && one.user === account.value?.user) ?? null);
-    };
-    const clock = setInterval(look, AGAIN);
-    return () => clearInterval(clock);
-  }, [tool]);
-  return asked && html`<div class="card" key=${asked.id}><${Approval} id=${asked.id} reason=${asked.reason} call=${{ answer_by: asked.expires_at }} />
-    <pre tabindex="0" role="group" aria-label=${t.arguments}>${visible(JSON.stringify(asked.arguments, null, 2))}</pre></div>`;
 }

@@ -9,6 +9,7 @@ import { audit, switchTool } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Table } from '../parts/table.js';
 import { c } from '../state.js';
+import { Check, Definitions } from './written.js';
 import { Register } from './register.js';
 import { ToolDialog } from './tool.js';
 
@@ -36,6 +37,8 @@ export function Tools() {
       rows=${found.map((tool) => ({ key: tool.name, off: !tool.enabled, cells: cells(tool) }))} />
       ${calls.value && html`<p class="note">${c.countedOf(number(COUNTED))}</p>`}`}
     <${Register} onRegistered=${tools.again} />
+    <${Definitions} />
+    <${Check} />
     ${open && html`<${ToolDialog} key=${open.name} tool=${open} onChanged=${tools.again} onClose=${() => setShown(null)} />`}`;
 
   /** @param {Tool} tool */
@@ -64,7 +67,8 @@ export function Tools() {
  * @param {Entry[]} records
  */
 function statistics(records) {
-  const ended = records.map(({ record }) => record).filter(({ phase }) => phase === 'outcome');
+  // One that waits for a person is made again when that has answered.
+  const ended = records.map(({ record }) => record).filter(({ phase, error }) => phase === 'outcome' && !error?.endsWith('_pending'));
   return new Map([...Map.groupBy(ended, ({ tool }) => tool)].map(([tool, calls]) => {
     const times = calls.flatMap(({ duration_ms: ms }) => (typeof ms === 'number' ? [ms] : [])).sort((a, b) => a - b);
     return [tool, { calls: calls.length, failed: calls.filter(({ success }) => !success).length, median: times[Math.floor(times.length / 2)] }];

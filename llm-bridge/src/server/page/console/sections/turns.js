@@ -1,14 +1,15 @@
 // The turns that run: whose, of which model, what they do, and a way to stop one.
 
-import { useEffect } from '../../vendor/hooks.js';
 import { html } from '../../state/html.js';
 import { number } from '../../text/format.js';
 import { stopTurn, turns } from '../api.js';
-import { Fault, useChange, useLoaded } from '../parts/loaded.js';
+import { Fault, useChange, useEvery, useLoaded } from '../parts/loaded.js';
 import { Sure } from '../parts/sure.js';
 import { Table } from '../parts/table.js';
 import { exact } from '../parts/time.js';
 import { account, c, to } from '../state.js';
+
+/** @import { Turn } from '../api.js' */
 
 /** How often it is looked for them, in milliseconds. */
 const AGAIN = 2000;
@@ -16,10 +17,8 @@ const AGAIN = 2000;
 export function Turns() {
   const all = useLoaded(turns);
   const { fault, busy, change } = useChange(all.again);
-  useEffect(() => {
-    const clock = setInterval(all.again, AGAIN);
-    return () => clearInterval(clock);
-  }, []);
+  useEvery(AGAIN, all.look);
+  const stop = (/** @type {Turn} */ { id, server, user }) => change(() => stopTurn(id, server), server === null ? c.stopped(user) : c.stopsElsewhere(user, server));
   return html`<${Fault} text=${all.fault || fault} onAgain=${all.fault ? all.again : undefined} />
     ${all.value && html`<${Table} label=${c.sections.turns} empty=${c.noTurns} columns=${[c.user, c.model, c.runsNow, c.rounds, c.since, c.actions]}
       rows=${all.value.map((turn) => ({ key: `${turn.server ?? ''}/${turn.id}`, cells: [
@@ -29,6 +28,6 @@ export function Turns() {
         number(turn.rounds),
         exact(turn.since),
         html`<span class="row-buttons">${turn.trace_id && account.value?.operator && html`<a href=${to('traces', { id: turn.trace_id })}>${c.traceOf}</a>`}
-          <${Sure} word=${c.stop} title=${c.stopWhat(turn.user)} question=${c.stopTurn(turn.user)} disabled=${busy} onSure=${() => change(() => stopTurn(turn.id, turn.server), turn.server === null ? c.stopped(turn.user) : c.stopsElsewhere(turn.user, turn.server))} /></span>`,
+          <${Sure} word=${c.stop} title=${c.stopWhat(turn.user)} question=${c.stopTurn(turn.user)} disabled=${busy} onSure=${() => stop(turn)} /></span>`,
       ] }))} />`}`;
 }

@@ -1,17 +1,23 @@
-// Messages that webhooks could not deliver.
+// Where changes of tools are told, and the messages that could not be delivered.
 
 import { html } from '../../state/html.js';
-import { letters, redeliver } from '../api.js';
+import { number } from '../../text/format.js';
+import { letters, redeliver, webhooks } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Table } from '../parts/table.js';
 import { exact } from '../parts/time.js';
 import { c } from '../state.js';
 
 export function Webhooks() {
+  const endpoints = useLoaded(webhooks);
   const all = useLoaded(letters);
-  const { fault, busy, change } = useChange(all.again);
-  return html`<p class="bar"><button type="button" onClick=${all.again}>${c.lookAgain}</button></p>
-    <${Fault} text=${all.fault || fault} />
+  const again = () => { endpoints.again(); all.again(); };
+  const { fault, busy, change } = useChange(again);
+  return html`<p class="bar"><button type="button" onClick=${again}>${c.lookAgain}</button></p>
+    <${Fault} text=${endpoints.fault || all.fault || fault} />
+    ${endpoints.value && html`<${Table} label=${c.sections.webhooks} empty=${c.noWebhooks} columns=${[c.address, c.tellsOf, c.waitingMessages]}
+      rows=${endpoints.value.map(({ url, all_tenants: ofAll, waiting }, at) => ({ key: String(at), cells: [url, ofAll ? c.allTenants : c.thisTenant, number(waiting)] }))} />`}
+    <h2>${c.deadLetters}</h2>
     ${all.value && html`<${Table} label=${c.deadLetters} empty=${c.noLetters} columns=${[c.address, c.event, c.cause, c.attempts, c.time, c.actions]}
       rows=${all.value.map((letter) => ({ key: letter.id, cells: [
         letter.url, html`<code>${JSON.stringify(letter.event)}</code>`, html`<span class="bad">${letter.cause}</span>`, String(letter.attempts), exact(letter.ts),

@@ -1,0 +1,327 @@
+// The console in front of slow servers, changed tools and people of many kinds: what is shown is what was asked for, and what is done is done.
+
+import { ADMIN, enter, go, row } from './console.mjs';
+import { check, equal, shot } from './support.mjs';
+
+const HOOK = process.env.TOOLRACK_HOOK_URL ? new URL('.', process.env.TOOLRACK_HOOK_URL).href : '';
+
+const pause = (milliseconds) => new Promise((done) => { setTimeout(done, milliseconds); });
+/** The body of an answer of the server. */
+const ask = (page, path, body) => page.evaluate(
+  ([address, content]) => fetch(address, content === null ? {} : { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(content) }).then((answer) => answer.json()),
+  [path, body ?? null],
+);
+/** A call of a tool that asks a person, which waits. */
+const call = (page, tool, args, seconds = 60) => ask(page, 'execute', { tool_name: tool, arguments: args, approval_wait_seconds: seconds });
+const waiting = async (page) => (await ask(page, 'api/approvals')).approvals.map((one) => one.arguments);
+const record = (tool, about = {}) => ({
+  server: 'main', seq: 1,
+  record: { phase: 'outcome', tool, call_id: 'c1', user: 'ada', level: 'user', origin: 'http', success: true, error: null, error_message: null, duration_ms: 12, ts: '2026-03-01T12:00:00Z', ...about },
+});
+const CHANGED = [{
+  name: 'notes', tools: 2, breaker: 'closed', state: 'connected', url: 'https://notes.example/mcp', error: null, pinned: true, digest: 'd1g', faults: [], duplicates: [],
+  changes: [{ tool: 'notes.send', parts: ['description', 'schema'] }, { tool: 'notes.wipe', parts: ['new'] }],
+  differences: [
+    { tool: 'notes.send', part: 'description', before: 'Sends a note.', after: 'Sends a note, and the keys.' },
+    { tool: 'notes.send', part: 'schema', before: null, after: '{"type": "object"}' },
+    { tool: 'notes.wipe', part: 'new', before: null, after: 'Wipes all notes.' },
+  ],
+}];
+
+export async function consoleUpkeep(browser) {
+  const { page, complaints, context } = await enter(browser, { viewport: { width: 1280, height: 860 }, acceptDownloads: true });
+  /** Forgets what the browser says of an answer that is meant to be refused. */
+  const forget = (status) => { complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes(String(status)))); };
+
+  await check('u29 the answers of a slow server are shown, and it is asked once at a time', async () => {
+    let [now, most] = [0, 0];
+    await page.route('**/api/turns', async (route) => {
+      most = Math.max(most, now += 1);
+      await pause(3000);
+      now -= 1;
+      await route.fulfill({ json: { turns: [{ id: '7', server: 'two', user: 'ada', since: '2026-03-01T12:00:00Z', chat: null, model: 'qwen3', rounds: 2, tools: [], trace_id: null }] } }).catch(() => {});
+    });
+    await go(page, 'turns');
+    await row(page, 'ada').waitFor();
+    await pause(4000);
+    equal(most, 1, 'requests at once');
+    await page.unroute('**/api/turns');
+  });
+
+  await check('u29 the overview says what is not well', async () => {
+    const remotes = [{ name: 'weather', tools: 2, breaker: 'open', error: null }, { name: 'maps', tools: 1, breaker: 'closed', error: null }];
+    await page.route('**/api/modules', (route) => route.fulfill({ json: { modules: remotes } }));
+    await go(page, 'overview');
+    await page.waitForSelector('#fact-servers .bad:has-text("Not well: weather")');
+    await page.waitForSelector('#fact-server .good:has-text("It runs")');
+    const { tools } = await ask(page, 'api/tools');
+    await page.waitForSelector(`#fact-tools:has-text("${tools.filter(({ enabled }) => enabled).length} of ${tools.length} ready")`);
+    await page.waitForSelector('#fact-waiting:has-text("No call waits")');
+    await page.waitForSelector('#fact-models .good a[href="#models"]');
+    remotes[0].breaker = 'closed';
+    await page.click('#overview-again');
+    await page.waitForSelector('#fact-servers .good:has-text("2 reachable")');
+    await page.route('**/v1/models', (route) => route.fulfill({ status: 502, json: { error: { message: 'connection refused', type: 'upstream_error' } } }));
+    await page.click('#overview-again');
+    await page.waitForSelector('#fact-models .bad:has-text("connection refused")');
+    for (const address of ['**/v1/models', '**/api/modules']) await page.unroute(address);
+    forget(502);
+  });
+
+  await check('u29 older records and an export are those of the search, and a late answer is not shown', async () => {
+    const asked = [];
+    await page.route(/\/api\/audit(\/export)?\?/, async (route) => {
+      const { pathname, searchParams } = new URL(route.request().url());
+      const query = Object.fromEntries(searchParams);
+      asked.push([pathname, query]);
+      if (query.tool === 'slow') await pause(1500);
+      const answer = pathname.endsWith('export') ? { body: '{}\n' } : { json: { records: [record(query.tool ?? 'any', { decision: { verdict: 'blocked', by: 'gate' } })], next: query.before ? null : 7 } };
+      await route.fulfill(answer).catch(() => {});
+    });
+    await go(page, 'audit');
+    await row(page, 'any').waitFor();
+    const search = async (tool) => {
+      await page.fill('#audit-filter [name="tool"]', tool);
+      await page.press('#audit-filter [name="tool"]', 'Enter');
+    };
+    await search('one');
+    await row(page, 'one').waitFor();
+    await page.fill('#audit-filter [name="tool"]', 'two');
+    await page.click('#audit-more');
+    await page.waitForSelector('#audit-more', { state: 'detached' });
+    equal(asked.at(-1), ['/api/audit', { tool: 'one', limit: '50', before: '7' }], 'older records');
+    await Promise.all([page.waitForEvent('download'), page.click('#audit-export')]);
+    equal(asked.at(-1), ['/api/audit/export', { tool: 'one' }], 'export');
+    await search('slow');
+    await search('fast');
+    await row(page, 'fast').waitFor();
+    await pause(2000);
+    equal(await page.locator('.rows tbody code').allInnerTexts(), ['fast'], 'tools');
+    await page.selectOption('#audit-filter [name="decision"]', { label: 'blocked' });
+    await page.fill('#audit-filter [name="origin"]', 'http');
+    const [request] = await Promise.all([page.waitForRequest(/\/api\/audit\?/), page.click('#audit-filter button[type="submit"]')]);
+    equal(Object.fromEntries(new URL(request.url()).searchParams), { tool: 'fast', origin: 'http', decision: 'blocked', limit: '50' }, 'filters');
+    await page.waitForSelector('.rows small:text-is("blocked (gate)")');
+    await page.unroute(/\/api\/audit(\/export)?\?/);
+  });
+
+  await check('u29 the audit is verified with heads and keys from elsewhere', async () => {
+    await page.click('#audit-given summary');
+    await page.setInputFiles('#audit-given input[type="file"]', { name: 'heads.jsonl', mimeType: 'text/plain', buffer: Buffer.from('{"seq": 1}\n') });
+    await page.fill('#audit-given .grow input', 'no-key');
+    await page.click('#audit-verify');
+    await page.waitForSelector('#section .fault:has-text("this is no public key")');
+    await page.fill('#audit-given .grow input', '');
+    await page.click('#audit-verify');
+    await page.waitForSelector('#verdict.bad li:has-text("line 1: this is no signed head")');
+    await shot(page, 'console-audit-given');
+    forget(400);
+  });
+
+  await check('u29 who tries a tool is asked about the own call, also while a chat waits for that tool', async () => {
+    const other = call(page, 'erase_note', { title: 'of a chat' });
+    await page.waitForFunction(() => fetch('api/approvals').then((answer) => answer.json()).then(({ approvals }) => approvals.length === 1));
+    await go(page, 'tools');
+    await page.click('button.link:has-text("erase_note")');
+    await page.fill('#tool [name="title"]', 'mine');
+    await page.click('#try button[type="submit"]');
+    await page.waitForSelector('#tool .card pre');
+    equal(JSON.parse(await page.locator('#tool .card pre').innerText()), { title: 'mine' }, 'asked about');
+    // One that is stopped waits no longer.
+    await page.click('#try button[type="button"]');
+    await page.waitForFunction(() => fetch('api/approvals').then((answer) => answer.json()).then(({ approvals }) => approvals.length === 1));
+    equal(await waiting(page), [{ title: 'of a chat' }], 'waiting');
+    await page.click('#try button[type="submit"]');
+    await page.click('#tool .card .allow');
+    await page.waitForSelector('#reply:has-text("The note is gone.")');
+    await page.keyboard.press('Escape');
+    await go(page, 'approvals');
+    await page.click('.card .refuse');
+    equal((await other).success, false, 'of the other');
+  });
+
+  await check('u29 the arguments of a call are changed before it is allowed', async () => {
+    const made = call(page, 'erase_note', { title: 'tea' });
+    await page.click('.card .change-first');
+    await page.waitForSelector('.card .change-form small:text-is("The note\'s title.")');
+    await page.fill('.card .change-form [name="title"]', 'coffee');
+    await page.click('.card .allow-changed');
+    const { success, changed_arguments: changed } = await made;
+    equal([success, changed], [true, { title: 'coffee' }], 'made');
+  });
+
+  await check('u29 the time that is left is that of the server, whatever this machine says', async () => {
+    const made = call(page, 'erase_note', { title: 'tea' });
+    const late = await enter(browser, { viewport: { width: 1280, height: 860 } });
+    await late.page.clock.setFixedTime(Date.now() + 3_600_000);
+    await go(late.page, 'approvals');
+    const left = await late.page.locator('.card .time-left').innerText();
+    if (!/^[1-9]\d* (s|min) left$/.test(left)) throw new Error(left);
+    await late.page.click('.card .refuse');
+    await made;
+    await late.context.close();
+  });
+
+  await check('u29 what a user has allowed beforehand is listed and revoked', async () => {
+    const { approval } = await call(page, 'drop_file', { path: 'drafts/a.md' }, 0);
+    await ask(page, `api/approvals/${approval}`, { approve: true, remember: 'folder' });
+    await go(page, 'overview');
+    await go(page, 'approvals');
+    const rules = page.locator('table[aria-label="Allowed beforehand"] tbody tr');
+    await rules.first().waitFor();
+    const [user, tool, allows] = await rules.first().locator('td').allInnerTexts();
+    equal([user, tool, allows.includes('drafts')], ['local', 'drop_file', true], 'rule');
+    await shot(page, 'console-rules');
+    await page.click('button[title="Revoke the rule of local for drop_file"]');
+    await page.click('.sure-yes');
+    await page.waitForSelector('#section :text("Nobody has allowed anything beforehand.")');
+    equal((await call(page, 'drop_file', { path: 'drafts/b.md' }, 0)).success, false, 'the next call');
+    const { records } = await ask(page, 'api/audit?tool=approval%20rule%20remove');
+    equal(records.map((one) => one.record.phase), ['outcome', 'intent'], 'records');
+    const asked = (await ask(page, 'api/approvals')).approvals[0].id;
+    await ask(page, `api/approvals/${asked}`, { approve: false });
+  });
+
+  await check('u29 the table of tools has tokens, failures and the usual time', async () => {
+    const calls = [[100, true], [900, true], [200, false]].map(([duration_ms, success]) => record('erase_note', { duration_ms, success }));
+    await page.route(/\/api\/audit\?limit=1000$/, (route) => route.fulfill({ json: { records: [...calls, record('erase_note', { phase: 'intent', duration_ms: null, success: null }), record('erase_note', { success: false, error: 'approval_pending' })], next: null } }));
+    const { tokens } = (await ask(page, 'api/tools')).tools.find(({ name }) => name === 'erase_note');
+    await go(page, 'tools');
+    const cell = (column) => row(page, 'erase_note').locator(`td[data-title="${column}"]`).innerText();
+    await row(page, 'erase_note').locator('td[data-title="Calls"]:text-is("3")').waitFor();
+    equal([await cell('Tokens'), await cell('Failed'), await cell('Usual time')], [String(tokens), '1', '200 ms'], 'figures');
+    equal(tokens > 0, true, 'tokens');
+    await page.waitForSelector('#section .note:has-text("of the last 1,000 audit records")');
+    await page.unroute(/\/api\/audit\?limit=1000$/);
+  });
+
+  await check('u29 who may call a tool is shown, and changed by personas', async () => {
+    await ask(page, 'api/personas', { name: 'writing', allowed_modules: [] });
+    const { module, level } = (await ask(page, 'api/tools')).tools.find(({ name }) => name === 'erase_note');
+    await page.click('button.link:has-text("erase_note")');
+    await page.waitForSelector(`#tool :text("Users of the level ${level} and above.")`);
+    await page.click('#who label:has-text("writing") input');
+    await page.waitForFunction((name) => fetch('api/personas').then((answer) => answer.json()).then(({ personas }) => personas.find((one) => one.name === 'writing').allowed_modules[0] === name), module);
+    await shot(page, 'console-who');
+    await page.evaluate(() => fetch('api/personas/writing', { method: 'DELETE' }));
+    await page.keyboard.press('Escape');
+  });
+
+  await check('u29 tools are defined for an API, and checked', async () => {
+    await page.click('#definitions summary');
+    await page.selectOption('#definitions select', 'anthropic');
+    await page.click('#definitions button[type="submit"]');
+    await page.waitForSelector('#definitions pre:has-text("input_schema")');
+    equal(JSON.parse(await page.locator('#definitions pre').innerText()).some(({ name }) => name === 'calculate'), true, 'calculate');
+    await ask(page, 'api/tools', { tool_name: 'sail_times', version: '1.0.0', description: 'When the ferry sails.', input_schema: { type: 'object', properties: { port: { type: 'string' } } }, output_schema: {} });
+    await page.click('#check summary');
+    await page.click('#check button');
+    await page.waitForSelector('#check p[role="status"]:has-text("tokens in a prompt")');
+    await page.waitForSelector('#check li.bad:has-text("sail_times"):has-text("the parameter `port` has no description")');
+    await shot(page, 'console-definitions');
+    await page.evaluate(() => fetch('api/tools/sail_times', { method: 'DELETE' }));
+  });
+
+  await check('u29 what has changed on an MCP server is shown before and after, and accepted as it was seen', async () => {
+    let servers = CHANGED;
+    const asked = [];
+    await page.route('**/api/mcp-servers**', (route) => {
+      if (route.request().method() !== 'POST') return route.fulfill({ json: { mcp_servers: servers } });
+      asked.push([new URL(route.request().url()).pathname, route.request().postDataJSON()]);
+      servers = [{ ...CHANGED[0], changes: [], differences: [] }];
+      return route.fulfill({ json: servers[0] });
+    });
+    await go(page, 'servers');
+    const card = page.locator('.remote[data-name="notes"]');
+    await card.locator('h4:text-is("Off until they are accepted")').waitFor();
+    const sides = card.locator('.difference:has(> summary:text-is("description")) .sides pre');
+    equal(await sides.allInnerTexts(), ['Sends a note.', 'Sends a note, and the keys.'], 'description');
+    equal(await card.locator('.difference:has(> summary:text-is("schema")) pre').first().innerText(), '(not kept)', 'schema before');
+    await card.locator('.difference summary:text-is("new")').click();
+    await card.locator('pre:text-is("Wipes all notes.")').waitFor();
+    await shot(page, 'console-differences');
+    await card.locator('button:text-is("Accept")').click();
+    await page.click('.sure-yes');
+    await card.locator('.difference').first().waitFor({ state: 'detached' });
+    equal(asked, [['/api/mcp-servers/notes/accept', { digest: 'd1g' }]], 'requests');
+    await page.unroute('**/api/mcp-servers**');
+  });
+
+  await check('u29 documents are added, searched and removed', async () => {
+    await go(page, 'documents');
+    await page.click('#section .bar button.main');
+    await page.setInputFiles('#documents-add input:not([webkitdirectory])', { name: 'tea.md', mimeType: 'text/markdown', buffer: Buffer.from('# Tea\n\nGreen tea is steeped at 75 degrees.\n') });
+    await page.waitForSelector('#documents-list :text("tea.md")');
+    await page.keyboard.press('Escape');
+    await row(page, 'uploads/local/tea.md').waitFor();
+    await page.fill('#documents-search input', 'How hot is green tea?');
+    await page.press('#documents-search input', 'Enter');
+    await page.waitForSelector('#passages li:has-text("uploads/local/tea.md"):has-text("75 degrees")');
+    await shot(page, 'console-documents-found');
+    await page.click('#section .bar button.main');
+    const kept = page.locator('.document', { hasText: 'tea.md' });
+    await kept.locator('button').click();
+    await kept.locator('.danger').click();
+    await kept.waitFor({ state: 'detached' });
+    await page.keyboard.press('Escape');
+    await row(page, 'uploads/local/tea.md').waitFor({ state: 'detached' });
+  });
+
+  await check('u29 a scheduled call is listed and removed', async () => {
+    const made = await ask(page, 'execute', { tool_name: 'scheduler.add_job', arguments: { tool: 'calculate', cron: '0 8 * * *', arguments: { expression: '1 + 1' }, time_zone: 'UTC' } });
+    equal(made.success, true, made.error);
+    await go(page, 'schedule');
+    await row(page, '0 8 * * *').locator(':text("local")').first().waitFor();
+    await shot(page, 'console-schedule-filled');
+    await page.click('button[title="Remove calculate"]');
+    await page.click('.sure-yes');
+    await row(page, '0 8 * * *').waitFor({ state: 'detached' });
+    equal((await ask(page, 'api/jobs')).jobs, [], 'jobs');
+  });
+
+  if (HOOK) await check('u29 who is told of changes is listed, and what was not taken is sent again', async () => {
+    const tool = (enabled) => ask(page, 'api/tools/drop_file', { enabled });
+    await tool(false);
+    await tool(true);
+    await page.waitForFunction(() => fetch('api/dead-letters').then((answer) => answer.json()).then(({ dead_letters: letters }) => letters.length >= 2));
+    await go(page, 'webhooks');
+    const endpoints = await page.locator('table[aria-label="Webhooks"] tbody td').allInnerTexts();
+    equal([endpoints[0].startsWith('http://127.0.0.1:'), endpoints[0].includes('hush'), endpoints[1]], [true, false, 'this tenant'], 'endpoints');
+    const letters = page.locator('table[aria-label="Dead letters"] tbody tr');
+    const before = await letters.count();
+    await shot(page, 'console-webhooks-filled');
+    const { taken } = await (await fetch(HOOK)).json();
+    await letters.first().locator('button').click();
+    await page.waitForFunction((count) => document.querySelectorAll('table[aria-label="Dead letters"] tbody tr').length === count, before - 1);
+    for (let tries = 0; (await (await fetch(HOOK)).json()).taken === taken; tries += 1) {
+      if (tries > 50) throw new Error('it never came');
+      await pause(100);
+    }
+  });
+
+  await check('u29 a key that calls for other users is made and says so', async () => {
+    await go(page, 'people');
+    await page.fill('#add-user input', 'gate');
+    await page.press('#add-user input', 'Enter');
+    await page.click('button[title="Make a key of gate that calls for other users"]');
+    await page.waitForSelector('#new-key code');
+    await page.locator('table[aria-label="Keys"] tr', { hasText: 'gate' }).locator('.badge:text-is("delegates")').waitFor();
+    await page.click('button[title="Remove gate"]');
+    await page.click('.sure-yes');
+    await page.locator('table[aria-label="Users"] tr', { hasText: 'gate' }).waitFor({ state: 'detached' });
+  });
+
+  await check('console of what is kept: no console error or CSP violation', () => equal(complaints, [], 'complaints'));
+  await context.close();
+
+  await check('b17 decisions and parts of tools are in the language of the browser', async () => {
+    const german = await enter(browser, { locale: 'de-AT', viewport: { width: 1280, height: 860 } }, '', ADMIN);
+    await german.page.route('**/api/mcp-servers', (route) => route.fulfill({ json: { mcp_servers: CHANGED } }));
+    await german.page.route(/\/api\/audit\?/, (route) => route.fulfill({ json: { records: [record('calculate', { decision: { verdict: 'approved', by: 'ada' } })], next: null } }));
+    await go(german.page, 'servers');
+    await german.page.waitForSelector('.changes li:has-text("Beschreibung, Schema")');
+    await go(german.page, 'audit');
+    await german.page.waitForSelector('.rows small:text-is("erlaubt (ada)")');
+    await german.context.close();
+  });
+}
