@@ -117,7 +117,7 @@ export async function approvals(browser) {
     for (const [opener, form] of [['.with-word', '.refusal'], ['.change-first', '.change-form']]) {
       for (const way of ['Escape', 'button']) {
         await page.click(opener);
-        await page.waitForFunction((place) => document.querySelector(place).contains(document.activeElement), form);
+        await page.waitForFunction((place) => document.querySelector(place)?.contains(document.activeElement), form);
         if (way === 'Escape') await page.keyboard.press('Escape');
         else await page.click('.not-so');
         await page.waitForSelector(form, { state: 'detached' });
@@ -143,6 +143,7 @@ export async function approvals(browser) {
       '/api/questions/q1': (route) => { sent = route.request().postDataJSON(); return route.fulfill({ json: {} }); },
     });
     const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
+    await page.waitForSelector('.ask-form .ask-field');
     equal((await page.locator('.ask-form .ask-field > span').allInnerTexts()).map((text) => text.trim()), ['Dish', 'Guests', 'How hot (optional)', 'Note (optional)', 'Outside'], 'fields');
     await page.fill('.ask-form [name=dish]', 'soup');
     await page.fill('.ask-form [name=guests]', '4');

@@ -9,7 +9,6 @@ import { ChatPanel } from './chats.js';
 import { Composer } from './composer.js';
 import { DropOverlay } from './drop.js';
 import { focusQuestion, Header } from './header.js';
-import { Inbox } from './inbox.js';
 import { KeyDialog } from './key.js';
 import { later } from './later.js';
 import { Log } from './log.js';
@@ -18,6 +17,7 @@ import { PassageDialog } from './sources.js';
 import { closeTools, ToolPanel } from './tools.js';
 
 const Documents = later(async () => (await import('../dialogs/documents.js')).Documents);
+const Inbox = later(async () => (await import('../dialogs/inbox.js')).Inbox);
 const SettingsDialog = later(async () => (await import('../dialogs/settings.js')).SettingsDialog);
 
 /** On narrower screens the panels lie over the chat. */

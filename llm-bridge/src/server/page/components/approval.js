@@ -7,11 +7,13 @@ import { t } from '../state/language.js';
 import { look } from '../state/inbox.js';
 import { account, chats, waiting } from '../state/store.js';
 import { allowedBy } from '../text/allowed.js';
-import { ChangeForm } from './change.js';
 import { onEscape, useFocus, useFocusBack } from './focus.js';
+import { later } from './later.js';
 import { TimeLeft } from './timeleft.js';
 
 /** @import { CallPart, RuleScope } from '../state/types.d.ts' */
+
+const ChangeForm = later(async () => (await import('../dialogs/change.js')).ChangeForm, ({ onCancel }) => onCancel());
 
 /** @param {{ id: string, reason?: string | null, call: Partial<CallPart>, onAnswer?: () => void }} properties `call` with its name and arguments, where these may be changed */
 export function Approval({ id, reason, call, onAnswer }) {

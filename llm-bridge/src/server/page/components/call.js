@@ -11,10 +11,12 @@ import { visible } from '../text/visible.js';
 import { Approval } from './approval.js';
 import { CopyButton } from './copy.js';
 import { Icon } from './icon.js';
+import { later } from './later.js';
 import { ResultView } from './parts.js';
-import { QuestionForm } from './question.js';
 
 /** @import { CallPart } from '../state/types.d.ts' */
+
+export const QuestionForm = later(async () => (await import('../dialogs/question.js')).QuestionForm, () => {});
 
 const MARKS = /** @type {const} */ ({ ok: 'done', failed: 'failed', cancelled: 'cancelled' });
 

@@ -1,15 +1,18 @@
-// A dialog that is loaded when it is first opened: it is not needed for the first paint.
+// A dialog or a form that is loaded when it is first opened: it is not needed for the first paint.
 
 import { useEffect, useState } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { dialog, failure } from '../state/store.js';
 
-/** @param {() => Promise<() => any>} load gives the component */
-export function later(load) {
-  /** @type {(() => any) | null} */
+/**
+ * @param {() => Promise<(properties: any) => any>} load gives the component
+ * @param {(properties: any) => void} close is done where it cannot be loaded, so that another click asks again
+ */
+export function later(load, close = () => { dialog.value = ''; }) {
+  /** @type {((properties: any) => any) | null} */
   let part = null;
-  return function Later() {
+  return function Later(/** @type {any} */ properties) {
     const [here, setHere] = useState(part !== null);
     useEffect(() => {
       if (part) return;
@@ -17,11 +20,10 @@ export function later(load) {
         part = loaded;
         setHere(true);
       }, () => {
-        // Another click asks again.
-        dialog.value = '';
+        close(properties);
         failure.value = t.unreachable;
       });
     }, []);
-    return here && html`<${part} />`;
+    return here && html`<${part} ...${properties} />`;
   };
 }

@@ -1,6 +1,6 @@
 // A form made from the schema of a tool's arguments.
 
-import * as shared from '../../components/fields.js';
+import * as shared from '../../dialogs/fields.js';
 import { html } from '../../state/html.js';
 import { c } from '../state.js';
 

@@ -3,10 +3,9 @@
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { dialog, waiting } from '../state/store.js';
-import { Approval } from './approval.js';
-import { Block } from './call.js';
-import { Dialog } from './dialog.js';
-import { QuestionForm } from './question.js';
+import { Approval } from '../components/approval.js';
+import { Block, QuestionForm } from '../components/call.js';
+import { Dialog } from '../components/dialog.js';
 
 export function Inbox() {
   const close = () => { dialog.value = ''; };

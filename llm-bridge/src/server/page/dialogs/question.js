@@ -7,7 +7,7 @@ import { t } from '../state/language.js';
 import { look } from '../state/inbox.js';
 import { answered } from '../state/turn.js';
 import { Fields, fieldsOf, valuesOf } from './fields.js';
-import { TimeLeft } from './timeleft.js';
+import { TimeLeft } from '../components/timeleft.js';
 
 /** @import { CallPart, Question } from '../state/types.d.ts' */
 

@@ -5,7 +5,7 @@ import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { tools } from '../state/store.js';
 import { Fields, fieldsOf, linesOf, parsed, valuesOf } from './fields.js';
-import { onEscape } from './focus.js';
+import { onEscape } from '../components/focus.js';
 
 /** @param {{ tool: string, args: Record<string, unknown>, disabled: boolean, onSend: (changed: Record<string, unknown>) => void, onCancel: () => void }} properties */
 export function ChangeForm({ tool, args, disabled, onSend, onCancel }) {
