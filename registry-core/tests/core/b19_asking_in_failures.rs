@@ -55,6 +55,17 @@ impl StateStore for Failing {
         self.kept.state_keys(space)
     }
 
+    fn states_of_users<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+        key: &'a str,
+        after: &'a str,
+        most: usize,
+    ) -> StoreFuture<'a, Vec<(String, String)>> {
+        self.kept.states_of_users(tenant, name, key, after, most)
+    }
+
     fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
         self.kept.delete_state_of(tenant, user)
     }
