@@ -52,7 +52,7 @@ impl Routes {
     }
 
     /// Lets what the routes added so far change be done to its end, also where the client has gone.
-    pub(super) fn to_their_end(self, backend: &Backend) -> Self {
+    pub(super) fn uninterrupted(self, backend: &Backend) -> Self {
         let layer = middleware::from_fn_with_state(backend.clone(), admin::to_its_end);
         self.behind(|router| router.route_layer(layer))
     }
