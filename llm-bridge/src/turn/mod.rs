@@ -63,7 +63,6 @@ pub(crate) use interrupted::INTERRUPTED;
 pub use kept::ResultFile;
 pub use limits::Limits;
 pub(crate) use live::{LiveTurn, LiveTurns};
-#[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
 pub use models::{ModelRoute, ModelSettings, Models};
 pub(crate) use pictures::write_within;
