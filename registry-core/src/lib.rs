@@ -44,6 +44,7 @@ mod future;
 pub mod guard;
 mod handler;
 mod id;
+pub mod json;
 pub mod model;
 mod nearest;
 mod outcome;

@@ -1,38 +1,23 @@
 //! Step 3: arguments that the tool's schema accepts.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, LazyLock},
-};
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-use super::{ledger::Ledger, permit::Permitted, turned_down::TurnedDown};
+use super::{
+    large::do_large,
+    ledger::Ledger,
+    permit::Permitted,
+    record::{Audit, AuditedArguments},
+    turned_down::TurnedDown,
+};
 use crate::{
     context::{Origin, ToolCall, ToolContext},
     registry::Registry,
     result::{ErrorKind, ToolError},
     schema::ValidationError,
     tool::Tool,
-    user_places::UserPlaces,
 };
-
-/// How many schemas are compiled, and large arguments fitted, at once.
-const AT_ONCE: usize = 4;
-/// How many of these are of one user.
-const OF_ONE_USER: usize = 2;
-
-static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
-static OF_USERS: LazyLock<UserPlaces> = LazyLock::new(|| UserPlaces::new(OF_ONE_USER));
-
-/// A place for such work, which is held until the work ends: it cannot be stopped when nobody waits for it any more.
-type Place = (Option<SemaphorePermit<'static>>, Option<OwnedSemaphorePermit>);
-
-async fn place((tenant, user): (&str, &str)) -> Place {
-    let own = OF_USERS.enter(tenant, user).await;
-    (PLACES.acquire().await.ok(), own)
-}
 
 /// A call whose arguments were coerced and validated. From here on it owes the audit an outcome.
 pub(super) struct Fitted<'a> {
@@ -59,13 +44,9 @@ impl<'a> Permitted<'a> {
             let making = Arc::clone(&tool);
             let _first = tool.making_checker.lock().await;
             if !tool.has_checker() {
-                let place = place((context.tenant(), &context.caller().user)).await;
-                let make = move || {
-                    let _place = place;
-                    making.checker().is_ok()
-                };
+                let user = (context.tenant(), &*context.caller().user);
                 // Where that fails it is made below, which says why.
-                let _ = tokio::task::spawn_blocking(make).await;
+                let _ = do_large(user, move || making.checker().is_ok()).await;
             }
         }
         let checker = match tool.checker() {
@@ -82,15 +63,16 @@ impl<'a> Permitted<'a> {
             }
         };
         let ToolCall { id, name, arguments, origin, raw_argument, retries, interrupted } = call;
+        let audit = registry.audit_of_calls();
         let fitted = match checker.is_quick(&tool.spec().input_schema, &arguments) {
-            true => checker.fit(&name, &tool.spec().input_schema, arguments),
+            true => fit(&tool, &name, arguments, audit),
             false => {
                 let user = (context.tenant(), &*context.caller().user);
-                Box::pin(fit_large(user, Arc::clone(&tool), name.clone(), arguments)).await
+                Box::pin(fit_large(user, Arc::clone(&tool), name.clone(), arguments, audit)).await
             }
         };
-        let arguments = match fitted {
-            Ok(arguments) => arguments,
+        let (arguments, audited) = match fitted {
+            Ok(fitted) => fitted,
             Err(ValidationError { error, given }) => {
                 let arguments = given;
                 let call = ToolCall { id, name, arguments, origin, raw_argument, retries, interrupted };
@@ -98,9 +80,9 @@ impl<'a> Permitted<'a> {
                 return Err(Box::new(TurnedDown { registry, context, tool, call, error }));
             }
         };
-        let ledger = Ledger::open(registry, context.running(), || {
-            registry.record(&context, Some(&tool), &name, &id, origin.clone(), &arguments)
-        });
+        let record = audited
+            .map(|audited| registry.record(&context, Some(&tool), &name, &id, origin.clone(), audited));
+        let ledger = Ledger::open(registry, context.running(), record);
         Ok(Box::new(Fitted {
             registry,
             context,
@@ -124,7 +106,18 @@ pub(crate) async fn fit_arguments(
     name: &str,
     arguments: Value,
 ) -> Result<Map<String, Value>, ValidationError> {
-    fit_large(user, Arc::clone(tool), name.to_owned(), arguments).await
+    let fitted = fit_large(user, Arc::clone(tool), name.to_owned(), arguments, Audit::Nothing).await;
+    fitted.map(|(arguments, _)| arguments)
+}
+
+/// Fitted arguments, and what the audit has of them.
+type FittedArguments = (Map<String, Value>, Option<AuditedArguments>);
+
+fn fit(tool: &Tool, name: &str, arguments: Value, audit: Audit) -> Result<FittedArguments, ValidationError> {
+    let checker = tool.checker().map_err(|_| lost())?;
+    let arguments = checker.fit(name, &tool.spec().input_schema, arguments)?;
+    let audited = AuditedArguments::of(&arguments, Some(tool), audit);
+    Ok((arguments, audited))
 }
 
 /// Fits arguments that are much work on a thread for such, however many calls want that.
@@ -133,35 +126,13 @@ async fn fit_large(
     tool: Arc<Tool>,
     name: String,
     arguments: Value,
-) -> Result<Map<String, Value>, ValidationError> {
-    let lost = || ValidationError {
-        error: ToolError::new(ErrorKind::Failed, "the arguments could not be checked; see the server's log"),
-        given: Value::Null,
-    };
-    let place = place(user).await;
-    let fit = move || {
-        let _place = place;
-        match tool.checker() {
-            Ok(checker) => checker.fit(&name, &tool.spec().input_schema, arguments),
-            Err(_) => Err(lost()),
-        }
-    };
-    tokio::task::spawn_blocking(fit).await.unwrap_or_else(|_| Err(lost()))
+    audit: Audit,
+) -> Result<FittedArguments, ValidationError> {
+    let fitted = do_large(user, move || fit(&tool, &name, arguments, audit)).await;
+    fitted.unwrap_or_else(|_| Err(lost()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a37_large_arguments_of_one_user_hold_up_nobody_else() {
-        let (ada, eve) = (("acme", "ada"), ("acme", "eve"));
-        let held = [place(ada).await, place(ada).await];
-        let mut next = Box::pin(place(ada));
-        assert!(futures_util::poll!(&mut next).is_pending(), "a user has two");
-        let other = place(eve).await;
-        assert!(other.0.is_some() && futures_util::poll!(&mut next).is_pending());
-        drop(held);
-        assert!(next.await.1.is_some());
-    }
+fn lost() -> ValidationError {
+    let error = ToolError::new(ErrorKind::Failed, "the arguments could not be checked; see the server's log");
+    ValidationError { error, given: Value::Null }
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
+use super::record::AuditedArguments;
 use crate::{
     content,
     context::RunningCall,
@@ -33,16 +34,15 @@ struct Entry {
 }
 
 impl Ledger {
-    /// The ledger of a call. `record` is asked for only where an audit is kept.
+    /// The ledger of a call, with its record where an audit is kept.
     pub(super) fn open(
         registry: &Registry,
         call: Option<&Arc<RunningCall>>,
-        record: impl FnOnce() -> AuditRecord,
+        record: Option<AuditRecord>,
     ) -> Self {
-        let common = &registry.shared.common;
-        Self(common.audit.is_enabled().then(|| {
-            let (common, call) = (Arc::clone(common), call.map(Arc::clone));
-            Box::new(Entry { common, record: record(), owed: true, started: None, call })
+        Self(record.map(|record| {
+            let (common, call) = (Arc::clone(&registry.shared.common), call.map(Arc::clone));
+            Box::new(Entry { common, record, owed: true, started: None, call })
         }))
     }
 
@@ -56,7 +56,12 @@ impl Ledger {
     /// What the call is made with, as a person has changed it. The record keeps both.
     pub(super) fn changed(&mut self, registry: &Registry, arguments: &Map<String, Value>) {
         if let Some(entry) = &mut self.0 {
-            let (sha256, kept) = registry.audited(arguments);
+            // A tool with secrets takes no changed arguments.
+            let Some(AuditedArguments { sha256, kept }) =
+                AuditedArguments::of(arguments, None, registry.audit_of_calls())
+            else {
+                return;
+            };
             let record = &mut entry.record;
             record.asked_for_sha256 = Some(std::mem::replace(&mut record.arguments_sha256, sha256));
             record.asked_for = std::mem::replace(&mut record.arguments, kept);

@@ -18,6 +18,7 @@ mod blocking;
 mod check;
 mod find;
 mod fit;
+mod large;
 mod ledger;
 mod missing;
 mod nested;

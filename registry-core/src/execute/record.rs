@@ -1,13 +1,14 @@
 //! What a call leaves in the audit.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::ledger::outcome_of;
+use super::{large::do_large, ledger::outcome_of};
 use crate::{
     context::{Origin, ToolCall, ToolContext},
     guard::audit::{AuditRecord, hash_arguments, hash_members},
+    json::is_within,
     outcome::ToolOutcome,
     registry::Registry,
     result::{ErrorKind, ToolError},
@@ -16,29 +17,87 @@ use crate::{
     tool::Tool,
 };
 
+/// How long the arguments of a call may be in the audit, in bytes of JSON; the hash of longer ones is there all the same.
+const MAX_AUDITED: usize = 64 << 10;
+/// Longer ones are hashed on a thread for such, in bytes of JSON.
+const SMALL: usize = 256 << 10;
+
+/// What is kept of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Audit {
+    Nothing,
+    WithoutArguments,
+    WithArguments,
+}
+
+/// What the audit has of a call's arguments: their hash, and themselves where the host keeps them.
+#[derive(Debug, Default)]
+pub(super) struct AuditedArguments {
+    pub(super) sha256: String,
+    pub(super) kept: Option<Value>,
+}
+
+impl AuditedArguments {
+    /// Without the secrets of the tool: a short one could be found by trying, were it in the hash.
+    pub(super) fn of(arguments: &Map<String, Value>, tool: Option<&Tool>, audit: Audit) -> Option<Self> {
+        let keeps = match audit {
+            Audit::Nothing => return None,
+            Audit::WithoutArguments => false,
+            Audit::WithArguments => true,
+        };
+        let without = tool
+            .filter(|tool| may_have_secret(tool))
+            .map(|tool| without_secrets(&tool.spec().input_schema, arguments));
+        let sha256 = without.as_ref().map_or_else(|| hash_members(arguments), hash_arguments);
+        let kept = keeps.then(|| match without {
+            Some(without) if is_within(&without, MAX_AUDITED) => without,
+            None if is_within(arguments, MAX_AUDITED) => arguments.clone().into(),
+            _ => format!("more than {MAX_AUDITED} bytes of arguments, of which only the hash is kept").into(),
+        });
+        Some(Self { sha256, kept })
+    }
+
+    /// The same of arguments that need not be an object.
+    fn of_any(arguments: &Value, tool: Option<&Tool>, audit: Audit) -> Option<Self> {
+        match arguments {
+            Value::Object(members) => Self::of(members, tool, audit),
+            other => Self::of(&Map::new(), tool, audit)
+                .map(|nothing| Self { sha256: hash_arguments(other), ..nothing }),
+        }
+    }
+}
+
+/// Whether arguments of a tool may be secret; of one that was never called, its schema says so.
+fn may_have_secret(tool: &Tool) -> bool {
+    !tool.has_checker() || tool.checker().map_or(true, ArgumentChecker::has_secret)
+}
+
 impl Registry {
+    /// What is kept of calls here.
+    pub(super) fn audit_of_calls(&self) -> Audit {
+        let common = &self.shared.common;
+        match (common.audit.is_enabled(), common.audit_arguments) {
+            (false, _) => Audit::Nothing,
+            (true, false) => Audit::WithoutArguments,
+            (true, true) => Audit::WithArguments,
+        }
+    }
+
     /// A call that an entry point or the selection turns down: one record, and the reason.
     pub(crate) async fn refuse(
         &self,
-        tool: Option<&Tool>,
+        tool: Option<&Arc<Tool>>,
         context: &ToolContext,
         mut call: ToolCall,
         error: ToolError,
     ) -> ToolOutcome {
         call.ensure_id();
         call.cut_name();
-        let audited = self.shared.common.audit.is_enabled();
-        let record = audited.then(|| match &call.arguments {
-            Value::Object(arguments) => {
-                self.record(context, tool, &call.name, &call.id, call.origin, arguments)
-            }
-            other => AuditRecord {
-                arguments_sha256: hash_arguments(other),
-                ..self.record(context, tool, &call.name, &call.id, call.origin, &Map::new())
-            },
-        });
+        let arguments = std::mem::take(&mut call.arguments);
         let mut result = Err(error);
-        if let Some(record) = record {
+        if let Some(audited) = self.audited(context, tool, arguments).await {
+            let record =
+                self.record(context, tool.map(|tool| &**tool), &call.name, &call.id, call.origin, audited);
             let common = &self.shared.common;
             let record = outcome_of(record, &result, Duration::ZERO, common.clock.now());
             if let Err(cause) = common.keep(record).await {
@@ -48,10 +107,21 @@ impl Registry {
         self.outcome(call.id, call.name, result, Duration::ZERO)
     }
 
-    /// The hash of arguments without secrets, and themselves where the host keeps them.
-    pub(super) fn audited(&self, arguments: &Map<String, Value>) -> (String, Option<Value>) {
-        let kept = self.shared.common.audit_arguments.then(|| bounded(arguments.clone().into()));
-        (hash_members(arguments), kept)
+    async fn audited(
+        &self,
+        context: &ToolContext,
+        tool: Option<&Arc<Tool>>,
+        arguments: Value,
+    ) -> Option<AuditedArguments> {
+        let audit = self.audit_of_calls();
+        if audit == Audit::Nothing || is_within(&arguments, SMALL) {
+            return AuditedArguments::of_any(&arguments, tool.map(|tool| &**tool), audit);
+        }
+        let (user, tool) = ((context.tenant(), &*context.caller().user), tool.map(Arc::clone));
+        let audited =
+            do_large(user, move || AuditedArguments::of_any(&arguments, tool.as_deref(), audit)).await;
+        // A call that is turned down leaves its record also where the runtime is going down.
+        audited.unwrap_or_else(|_| Some(AuditedArguments::default()))
     }
 
     pub(super) fn record(
@@ -61,14 +131,8 @@ impl Registry {
         name: &str,
         call_id: &str,
         origin: Origin,
-        arguments: &Map<String, Value>,
+        arguments: AuditedArguments,
     ) -> AuditRecord {
-        let common = &self.shared.common;
-        let schema = tool.map_or(&Value::Null, |tool| &tool.spec().input_schema);
-        let checker = tool.and_then(|tool| tool.checker().ok());
-        let has_secret = checker.is_some_and(ArgumentChecker::has_secret);
-        // A short secret could be found by trying, were it in the hash.
-        let kept = (common.audit_arguments || has_secret).then(|| without_secrets(schema, arguments));
         // Each phase is stamped when it is kept.
         AuditRecord {
             tool: name.to_owned(),
@@ -81,21 +145,11 @@ impl Registry {
             via: context.caller().via.clone(),
             level: context.caller().level,
             origin,
-            arguments_sha256: kept.as_ref().map_or_else(|| hash_members(arguments), hash_arguments),
-            arguments: kept.filter(|_| common.audit_arguments).map(bounded),
+            arguments_sha256: arguments.sha256,
+            arguments: arguments.kept,
             has_read: context.flow().map(|flow| flow.read.clone()).unwrap_or_default(),
             ..AuditRecord::default()
         }
-    }
-}
-
-/// How long the arguments of a call may be in the audit, in bytes of JSON; the hash of longer ones is there all the same.
-const MAX_AUDITED: usize = 64 << 10;
-
-fn bounded(arguments: Value) -> Value {
-    match arguments.to_string().len() {
-        ..=MAX_AUDITED => arguments,
-        length => format!("{length} bytes of arguments, of which only the hash is kept").into(),
     }
 }
 

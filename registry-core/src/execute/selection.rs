@@ -26,7 +26,7 @@ impl Selection {
     pub async fn refuse(&self, context: &ToolContext, call: ToolCall, error: ToolError) -> ToolOutcome {
         // Also one that is not for this caller says which of its arguments are secret.
         let tool = self.get(&call.name).cloned().or_else(|| self.registry.get(&call.name));
-        self.registry.refuse(tool.as_deref(), context, call, error).await
+        self.registry.refuse(tool.as_ref(), context, call, error).await
     }
 }
 

@@ -23,6 +23,6 @@ impl TurnedDown<'_> {
     /// Leaves its record.
     pub(super) async fn recorded(self: Box<Self>) -> ToolOutcome {
         let Self { registry, context, tool, call, error } = *self;
-        registry.refuse(tool.as_deref(), &context, call, error).await
+        registry.refuse(tool.as_ref(), &context, call, error).await
     }
 }

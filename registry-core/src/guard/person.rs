@@ -25,6 +25,7 @@ use crate::{
     context::{Origin, ToolContext},
     execute::fit_arguments,
     id::random_id,
+    json::is_within,
     result::{ErrorKind, ToolError},
     schema::without_secrets,
     store::StoreError,
@@ -39,12 +40,11 @@ pub(crate) const MAX_PENDING: usize = 64;
 pub(crate) const MAX_SHOWN: usize = 64 << 10;
 
 /// Refuses a call that nobody can look at.
-fn check_length(tool: &str, arguments: &Value) -> Result<(), ToolError> {
-    let length = arguments.to_string().len();
-    if length <= MAX_SHOWN {
+fn check_length(tool: &str, arguments: &Map<String, Value>) -> Result<(), ToolError> {
+    if is_within(arguments, MAX_SHOWN) {
         return Ok(());
     }
-    let fault = format!("its arguments have {length} bytes, and a person is shown {MAX_SHOWN} at most");
+    let fault = format!("its arguments have more than the {MAX_SHOWN} bytes that a person is shown");
     Err(ToolError::new(ErrorKind::InvalidArguments, format!("{tool} was not called: {fault}")).with_feedback(
         format!("The tool `{tool}` needs a person's approval, and {fault}. Call it with less at once."),
     ))
@@ -147,9 +147,9 @@ impl Guards {
         decision: &mut Option<Decision>,
     ) -> Result<Yes, Admission> {
         let failed = |cause: StoreError| Admission::Refused(not_asked(wanted.tool.name(), &cause));
+        check_length(wanted.tool.name(), wanted.arguments).map_err(Admission::Refused)?;
         loop {
             let approval = self.new_approval(wanted, reason, may_remember).map_err(failed)?;
-            check_length(wanted.tool.name(), &approval.arguments).map_err(Admission::Refused)?;
             let approval = self.approvals.request(approval, MAX_PENDING).await.map_err(failed)?;
             let Some(mut approval) = approval else {
                 return Err(Admission::Refused(too_many(&wanted.context.caller().user)));

@@ -10,6 +10,7 @@ use crate::{
         approval::{AnswerError, Approval, ApprovalAnswer},
         person::MAX_SHOWN,
     },
+    json::is_within,
     schema::ArgumentChecker,
     store::StoreError,
     text::cut,
@@ -109,9 +110,8 @@ impl Registry {
         let fitted = fit_arguments((self.tenant(), &kept.user), &tool, &kept.tool, arguments).await;
         let fitted =
             Value::Object(fitted.map_err(|fault| AnswerError::Invalid(fault.error.message().to_owned()))?);
-        let length = fitted.to_string().len();
-        if length > MAX_SHOWN {
-            let fault = format!("the arguments have {length} bytes, and {MAX_SHOWN} at most are taken");
+        if !is_within(&fitted, MAX_SHOWN) {
+            let fault = format!("the arguments have more than the {MAX_SHOWN} bytes that are taken");
             return Err(AnswerError::Invalid(fault));
         }
         Ok((fitted != kept.arguments).then_some(fitted))
@@ -132,9 +132,8 @@ impl Registry {
         let question = kept.and_then(|kept| kept.question).ok_or(AnswerError::Unknown)?;
         let content = fit(&question.schema, content).map_err(QuestionError::Invalid)?;
         let content = Value::Object(content);
-        let length = content.to_string().len();
-        if length > MAX_ANSWER {
-            let fault = format!("the answer has {length} bytes, and {MAX_ANSWER} at most are taken");
+        if !is_within(&content, MAX_ANSWER) {
+            let fault = format!("the answer has more than the {MAX_ANSWER} bytes that are taken");
             return Err(QuestionError::Invalid(fault));
         }
         let content = Some(content);

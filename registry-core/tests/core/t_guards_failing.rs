@@ -239,7 +239,10 @@ async fn a16_arguments_that_nobody_can_see_whole_are_not_asked_about() {
 
     let error = call(&registry, &hasty, json!({"path": "x".repeat(whole + 1)})).await.result.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArguments);
-    assert!(error.feedback().contains("65537 bytes") && error.feedback().contains("less at once"), "{error}");
+    assert!(
+        error.feedback().contains("more than the 65536 bytes") && error.feedback().contains("less at once"),
+        "{error}"
+    );
     assert!(registry.pending_approvals().await.unwrap().is_empty());
 }
 

@@ -1,8 +1,6 @@
 //! What a server answers to a call, and what it is to the registry.
 
-use std::io;
-
-use registry_core::{Content, ErrorKind, ToolError, ToolResult, flow::Reads, text::cut};
+use registry_core::{Content, ErrorKind, ToolError, ToolResult, flow::Reads, json::Room, text::cut};
 use rmcp::{
     ErrorData,
     model::{CallToolResult, ContentBlock, ErrorCode, ServerResult},
@@ -90,20 +88,6 @@ fn check_size(result: &CallToolResult) -> Result<(), ToolError> {
     let parts = blocks.try_for_each(|block| serde_json::to_writer(&mut room, block));
     let others = parts.and_then(|()| serde_json::to_writer(&mut room, &result.structured_content));
     others.map_err(|_| too_large("the answer is", MAX_REPLY))
-}
-
-/// Takes so many bytes, and keeps none of them.
-struct Room(usize);
-
-impl io::Write for Room {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 fn shown_beside(block: &ContentBlock) -> Content {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use strum::EnumString;
 
 use super::{Wanted, approval::Approval, audit::hash_arguments};
-use crate::{schema::ArgumentChecker, source::Source, store::StoreError, tool::Tool};
+use crate::{json::is_within, schema::ArgumentChecker, source::Source, store::StoreError, tool::Tool};
 pub(crate) use kept::Rules;
 pub use kept::{MAX_PEOPLE, MAX_RULES};
 
@@ -89,7 +89,7 @@ impl RuleScope {
         let mut offered: Vec<_> = chat.map(|chat| Self::Chat { chat }).into_iter().collect();
         let has_secret = tool.checker().is_ok_and(ArgumentChecker::has_secret);
         // What is not shown whole is not allowed for good.
-        if has_secret || Value::from(arguments.clone()).to_string().len() > MAX_ARGUMENTS {
+        if has_secret || !is_within(arguments, MAX_ARGUMENTS) {
             return offered;
         }
         offered.extend(Self::in_folder(&tool.spec().input_schema, arguments));
