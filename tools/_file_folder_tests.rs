@@ -53,6 +53,27 @@ async fn t8_file_manager_bounds_a_document() {
 }
 
 #[tokio::test]
+async fn a9_all_files_of_a_folder_have_a_size_and_a_number() {
+    let whole = tempfile::tempdir().unwrap();
+    let folder = FileFolder { mebibytes: 1, files: 4, ..FileFolder::new(whole.path()) };
+    let full = |made: Result<ToolResult, ToolError>| {
+        let error = made.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Failed);
+        assert!(
+            error.feedback().contains("is full") && error.message().contains("1 MiB and 4 files"),
+            "{error}"
+        );
+    };
+    folder.create("a/one.md", &"x".repeat(MAX_BYTES - 1)).await.unwrap();
+    full(folder.create("b.md", "xx").await);
+    folder.create("b.md", "x").await.unwrap();
+    folder.create("c.md", "").await.unwrap();
+    full(folder.create("d.md", "").await);
+    folder.delete("c.md").await.unwrap();
+    folder.create("d.md", "").await.unwrap();
+}
+
+#[tokio::test]
 async fn t8_file_manager_makes_one_file_of_many_at_once() {
     let whole = tempfile::tempdir().unwrap();
     let folder = FileFolder::new(whole.path());

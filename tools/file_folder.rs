@@ -3,9 +3,13 @@
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
 use registry_core::{DataFolder, prelude::*, tenant_path, text::is_invisible};
+use walkdir::WalkDir;
 
 /// A document is no longer than this, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
+/// What all files of a tenant may have, by default: in MiB, and in number, their folders included.
+const MEBIBYTES: u64 = 1024;
+const FILES: usize = 10_000;
 /// A path, and each name in it, is no longer than this, in bytes.
 const MAX_PATH: usize = 512;
 const MAX_NAME: usize = 128;
@@ -19,6 +23,8 @@ const MAX_DEPTH: usize = 8;
 #[derive(Debug, Clone)]
 pub struct FileFolder {
     path: Arc<PathBuf>,
+    mebibytes: u64,
+    files: usize,
 }
 
 /// The table `[file_manager]` of the configuration.
@@ -26,6 +32,12 @@ pub struct FileFolder {
 struct FileManagerSettings {
     /// The folder; by default `files` in the data folder.
     folder: Option<PathBuf>,
+    /// What all files of a tenant may have, in MiB.
+    #[arg(default = MEBIBYTES, range = 1..)]
+    max_mebibytes: u64,
+    /// How many files and folders a tenant may have.
+    #[arg(default = FILES, range = 1..)]
+    max_files: usize,
 }
 
 #[resource(table = "file_manager", needs = "Unix, where a folder can be kept closed")]
@@ -35,13 +47,18 @@ fn file_folder(
     data: Resource<DataFolder>,
 ) -> io::Result<Option<FileFolder>> {
     let folder = data.folder(settings.folder.as_deref(), "files")?;
-    Ok(cfg!(unix).then(|| FileFolder::new(tenant_path(&folder, ctx.tenant()))))
+    let made = || FileFolder {
+        mebibytes: settings.max_mebibytes,
+        files: settings.max_files,
+        ..FileFolder::new(tenant_path(&folder, ctx.tenant()))
+    };
+    Ok(cfg!(unix).then(made))
 }
 
 impl FileFolder {
     /// The files in that folder. It may itself be a link.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: Arc::new(path.into()) }
+        Self { path: Arc::new(path.into()), mebibytes: MEBIBYTES, files: FILES }
     }
 
     /// Makes a file, which is there whole or not at all. None is written over.
@@ -54,7 +71,26 @@ impl FileFolder {
             )));
         }
         let content = content.to_owned();
-        self.act(place, "Created", move |folder, place| folder.write(place, &content)).await
+        self.act(place, "Created", move |folder, place| {
+            folder.check_room(content.len())?;
+            folder.write(place, &content)
+        })
+        .await
+    }
+
+    /// Whether a file of this size fits beside what is there. Where the folder itself cannot be read, writing to it says why.
+    fn check_room(&self, size: usize) -> Result<(), Fault> {
+        let most = self.mebibytes.saturating_mul(1 << 20);
+        let mut bytes = u64::try_from(size).unwrap_or(u64::MAX);
+        let there = WalkDir::new(&*self.path).min_depth(1).into_iter().flatten();
+        for (number, entry) in there.enumerate() {
+            let file = entry.metadata().ok().filter(|there| there.is_file());
+            bytes = bytes.saturating_add(file.map_or(0, |file| file.len()));
+            if number + 1 >= self.files || bytes > most {
+                return Err(Fault::Full);
+            }
+        }
+        if bytes > most { Err(Fault::Full) } else { Ok(()) }
     }
 
     /// Deletes a file for good.
@@ -85,6 +121,12 @@ impl FileFolder {
             Fault::Not(what, name) => {
                 ToolError::invalid(format!("`{name}` is {what}; only files in folders are dealt with here"))
             }
+            Fault::Full => {
+                let (mebibytes, files) = (self.mebibytes, self.files);
+                let full =
+                    format!("the folder of files is full: {mebibytes} MiB and {files} files are the most");
+                ToolError::failed(full).with_feedback("The folder of files is full. Nothing more can be saved until files are deleted. Say so to the user.")
+            }
             Fault::Io(error) => ToolError::failed(format!("{} in {}: {error}", place, self.path.display()))
                 .with_feedback("The folder for files cannot be written to. Say so to the user."),
         }
@@ -96,6 +138,8 @@ impl FileFolder {
 enum Fault {
     Exists,
     Missing,
+    /// There is no room for more.
+    Full,
     /// Something on the way is something else: what, and its name.
     Not(&'static str, String),
     Io(io::Error),
