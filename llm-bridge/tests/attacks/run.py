@@ -14,8 +14,11 @@ import gzip
 import http.client
 import json
 import os
+import pty
+import shutil
 import socket
 import sqlite3
+import subprocess
 import sys
 import tempfile
 import threading
@@ -53,6 +56,8 @@ max_waiting_per_user = 8
 [documents]
 max_documents_per_user = 100
 max_document_mebibytes_per_user = 8
+[audit]
+heads_seconds = 1
 [code_executor]
 enabled = true
 [module_services]
@@ -901,6 +906,62 @@ def _(server):
         for one in readers:
             one.close()
     refused(server.request("POST", f"{chat}/stop", {}), 200)
+
+
+@row("A16", "characters that nobody sees, and arguments that are not shown whole")
+def _(server):
+    refused(server.execute("file_manager.create_document", path="no\u00adte.md", content="x"), 422)
+    status, text = server.execute("erase", what="x" * (64 << 10))
+    expect(status == 422 and "that a person is shown" in text, f"{status} {text[:300]}")
+    status, text = server.request("GET", "/api/approvals")
+    expect(status == 200 and not json.loads(text)["approvals"], f"{status} {text[:300]}")
+    shown = in_terminal("call", "erase", json.dumps({"what": "a\u202egnp.exe\u2066"}), "--config", server.settings)
+    expect("Run it?" in shown and "\\u{202e}gnp.exe" in shown, shown)
+    expect(not {"\u202e", "\u2066"} & set(shown), shown)
+
+
+def in_terminal(*arguments):
+    """What a command shows in a terminal whose person says no."""
+    ours, its = pty.openpty()
+    with subprocess.Popen([environment.TOOLRACK, *arguments], stdin=its, stdout=its, stderr=its) as process:
+        os.close(its)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+                if b"[y/N]" in part:
+                    os.write(ours, b"n\n")
+        except OSError:
+            # Its end.
+            pass
+        process.wait(PATIENCE)
+    os.close(ours)
+    return shown.decode()
+
+
+@row("A20", "records of the audit that are cut off, removed, changed or moved")
+def _(server):
+    time.sleep(2)
+    for attack in (
+        None,
+        "DELETE FROM audit WHERE seq > (SELECT max(seq) - 2 FROM audit)",
+        "DELETE FROM audit",
+        "UPDATE audit SET tenant = 'other'",
+        "UPDATE audit SET record = replace(record, 'ada', 'eve') WHERE seq = 3",
+        "UPDATE audit SET position = -position WHERE seq = 3",
+    ):
+        with tempfile.TemporaryDirectory(prefix="toolrack-audit-") as folder:
+            with closing(sqlite3.connect(server.folder / "toolrack.db")) as there, closing(sqlite3.connect(f"{folder}/toolrack.db")) as copy:
+                there.backup(copy)
+                for kind in ("changed", "removed"):
+                    copy.execute(f"DROP TRIGGER audit_is_not_{kind}")
+                copy.execute(attack or "SELECT 1")
+                copy.commit()
+            for name in ("audit-heads.jsonl", "audit-key.pem"):
+                shutil.copy(server.folder / name, folder)
+            command = [environment.TOOLRACK, "audit", "verify", "--all-tenants", "--data-dir", folder]
+            found = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+            expect(found.returncode == (1 if attack else 0), f"{attack}: {found}")
 
 
 def users(settings):

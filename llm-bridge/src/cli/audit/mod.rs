@@ -7,6 +7,7 @@ mod sending;
 mod signer;
 
 use std::{
+    collections::BTreeSet,
     ops::ControlFlow,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -95,6 +96,9 @@ enum Command {
 struct Verify {
     #[command(flatten)]
     tenant: Tenant,
+    /// All tenants of which there are records or signed heads
+    #[arg(long, conflicts_with = "tenant")]
+    all_tenants: bool,
     /// A file of signed heads, such as one that another machine has collected, or a database of them [default: those of `audit.heads`]
     #[arg(long, value_name = "FILE", value_parser = place)]
     heads: Vec<Place>,
@@ -268,21 +272,38 @@ async fn verify(
     settings: &Settings,
     place: &str,
 ) -> Result<ExitCode, String> {
-    let tenant = &arguments.tenant.tenant;
     let keys = known_keys(&settings.audit.key_file(&settings.data_dir), arguments.public_key)?;
     let heads = Heads::read(&places(&arguments.heads, settings)?, &keys).await;
     heads.faults.iter().try_for_each(|fault| print_line(fault).map(drop))?;
-    if head::noted(&heads.heads, tenant).is_empty() && !arguments.heads.is_empty() {
-        return Err(format!("there is no head of the tenant {tenant} in these files"));
+    let mut tenants = BTreeSet::from([arguments.tenant.tenant]);
+    if arguments.all_tenants {
+        tenants = log.tenants().await?.into_iter().collect();
+        tenants.extend(heads.heads.iter().map(|head| head.tenant.clone()));
+        if tenants.is_empty() {
+            tell(format_args!("There are no records in {place}."));
+        }
     }
-    let verdict = verified(log, tenant, heads, &keys).await?;
-    if verdict.chains.is_empty() {
-        tell(format_args!("There are no records of the tenant {tenant} in {place}."));
+    let mut whole = heads.faults.is_empty();
+    for tenant in &tenants {
+        if head::noted(&heads.heads, tenant).is_empty() && !arguments.heads.is_empty() {
+            let missing = format!("there is no head of the tenant {tenant} in these files");
+            if !arguments.all_tenants {
+                return Err(missing);
+            }
+            print_line(missing)?;
+            whole = false;
+        }
+        let verdict = verified(log, tenant, &heads, &keys).await?;
+        if verdict.chains.is_empty() {
+            tell(format_args!("There are no records of the tenant {tenant} in {place}."));
+        }
+        let of_tenant = if arguments.all_tenants { format!("{tenant}, ") } else { String::new() };
+        for AuditChain { server, found, .. } in &verdict.chains {
+            print_line(format_args!("{of_tenant}{server}: {found}"))?;
+        }
+        whole &= verdict.whole;
     }
-    for AuditChain { server, found, .. } in &verdict.chains {
-        print_line(format_args!("{server}: {found}"))?;
-    }
-    Ok(if verdict.whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// This server's public key, where it has one, and those of others.
@@ -333,10 +354,10 @@ impl Heads {
 async fn verified(
     log: &dyn AuditLog,
     tenant: &str,
-    Heads { heads, faults }: Heads,
+    Heads { heads, faults }: &Heads,
     keys: &[PublicKey],
 ) -> Result<AuditVerdict, StoreError> {
-    let noted = head::noted(&heads, tenant);
+    let noted = head::noted(heads, tenant);
     let check =
         |message: &str, signature: &str| keys.iter().any(|key| key.has_signed(message.as_bytes(), signature));
     let reports = log.verify_with_erasures(tenant, &noted, &check).await?;
@@ -349,7 +370,7 @@ async fn verified(
         })
         .collect();
     let whole = faults.is_empty() && chains.iter().all(|chain| chain.whole);
-    Ok(AuditVerdict { whole, faults, chains })
+    Ok(AuditVerdict { whole, faults: faults.clone(), chains })
 }
 
 /// Verifies the audit for a running server, with its own key and the places that it sends signed heads to.
@@ -381,7 +402,7 @@ impl VerifyAudit for Verifier {
                 true => Heads::read(&self.places, &keys).await,
                 false => Heads::given(lines, keys.clone(), tenant).await.map_err(AuditFault::Given)?,
             };
-            verified(self.log.as_ref(), tenant, heads, &keys).await.map_err(AuditFault::Store)
+            verified(self.log.as_ref(), tenant, &heads, &keys).await.map_err(AuditFault::Store)
         })
     }
 }

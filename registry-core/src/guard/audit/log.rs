@@ -204,6 +204,9 @@ pub trait AuditLog: Send + Sync {
         check: &'a CheckErasure<'a>,
     ) -> StoreFuture<'a, Vec<ChainReport>>;
 
+    /// Of which tenants there are records, of any server.
+    fn tenants(&self) -> StoreFuture<'_, Vec<String>>;
+
     /// Where the chains of this server end, by their tenants.
     fn heads(&self) -> StoreFuture<'_, BTreeMap<String, Head>>;
 

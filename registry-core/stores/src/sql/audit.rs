@@ -107,20 +107,25 @@ impl AuditLog for SqlStore {
         })
     }
 
-    fn heads(&self) -> StoreFuture<'_, BTreeMap<String, Head>> {
+    fn tenants(&self) -> StoreFuture<'_, Vec<String>> {
         // From one tenant to the next by the index: the table may be long.
         let tenants = "WITH RECURSIVE known (tenant) AS (SELECT min(tenant) FROM audit UNION ALL \
                        SELECT (SELECT min(tenant) FROM audit WHERE audit.tenant > known.tenant) FROM known \
                        WHERE known.tenant IS NOT NULL) SELECT tenant FROM known WHERE tenant IS NOT NULL";
+        Box::pin(async move {
+            self.read(Statement::new(tenants, Vec::new()), |mut row| Ok(row.text()?.to_string())).await
+        })
+    }
+
+    fn heads(&self) -> StoreFuture<'_, BTreeMap<String, Head>> {
         let head =
             "SELECT seq, sha256 FROM audit WHERE tenant = $1 AND server = $2 ORDER BY seq DESC LIMIT 1";
         Box::pin(async move {
-            let tenants = self.read(Statement::new(tenants, Vec::new()), |mut row| row.text()).await?;
             let mut heads = BTreeMap::new();
-            for tenant in tenants {
+            for tenant in self.tenants().await? {
                 let values = vec![tenant.clone().into(), self.shared.server.clone().into()];
                 let found = self.read(Statement::new(head, values), read_head).await?.pop();
-                heads.extend(found.map(|head| (tenant.to_string(), head)));
+                heads.extend(found.map(|head| (tenant, head)));
             }
             Ok(heads)
         })
@@ -216,7 +221,7 @@ impl SqlStore {
         noted: &BTreeMap<u64, String>,
         check: &CheckErasure<'_>,
     ) -> Result<ChainReport, StoreError> {
-        let sql = "SELECT seq, previous, sha256, record, ts, user_id, tool, call_id, happened FROM audit \
+        let sql = "SELECT seq, position, previous, sha256, record, ts, user_id, tool, call_id, happened FROM audit \
                    WHERE tenant = $1 AND server = $2 AND seq > $3 ORDER BY seq LIMIT $4";
         let start = self.start_of(tenant, &server).await?;
         let mut walk = match &start {
@@ -238,13 +243,14 @@ impl SqlStore {
             });
         }
         // Lower than any number that was ever given, so that one put before the first shows.
-        let (mut after, mut erased) = (i64::MIN, 0);
+        let (mut after, mut erased, mut last) = (i64::MIN, 0, i64::MIN);
         loop {
             let values = vec![tenant.into(), server.clone().into(), after.into(), PAGE.into()];
-            let read = |mut row: Row| Ok((row.int()?, row.text()?, row.text()?, row.text()?, row));
+            let read =
+                |mut row: Row| Ok((row.int()?, row.int()?, row.text()?, row.text()?, row.text()?, row));
             let rows = self.read(Statement::new(sql, values), read).await?;
             let (mut fault, last_page) = (None, rows.is_empty());
-            for (seq, previous, sha256, record, columns) in rows {
+            for (seq, position, previous, sha256, record, columns) in rows {
                 after = seq;
                 let seq = u64::try_from(seq).unwrap_or(0);
                 let mut next = walk.clone();
@@ -255,14 +261,17 @@ impl SqlStore {
                     erased += u64::from(followed.is_ok());
                 }
                 fault = match followed {
-                    Ok(()) if !is_found_by(&record, columns) => Some((seq, Fault::Changed)),
+                    // Records are listed by their positions.
+                    Ok(()) if position <= last || !is_found_by(&record, columns) => {
+                        Some((seq, Fault::Changed))
+                    }
                     Ok(()) => rewritten(next.head()).then_some((seq, Fault::Rewritten)),
                     Err(fault) => Some(fault),
                 };
                 if fault.is_some() {
                     break;
                 }
-                walk = next;
+                (walk, last) = (next, position);
             }
             if fault.is_some() || last_page {
                 let head = walk.head().clone();

@@ -94,6 +94,27 @@ async fn a20_records_that_were_cut_off_or_replaced_show_against_signed_heads() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a20_the_records_of_all_tenants_are_verified_at_once() {
+    let rack = Rack::new("", &mock("count.free", ""));
+    let (is_whole, printed) = verify(&rack, &["--all-tenants"]);
+    assert!(is_whole && printed.starts_with("There are no records in "), "{printed}");
+    rack.done(&["user", "add", "ada"]);
+    rack.done(&["user", "add", "bea", "--tenant", "acme"]);
+    rack.serve().end();
+    let (is_whole, printed) = verify(&rack, &["--all-tenants"]);
+    let lines: Vec<_> = printed.lines().collect();
+    assert!(is_whole && lines.len() == 2, "{printed}");
+    assert!(lines[0].starts_with("acme, main: 1 records, whole;"), "{printed}");
+    assert!(lines[1].starts_with("default, main: 1 records, whole;"), "{printed}");
+
+    // Those of one of them gone, as all of one database is.
+    restore(&rack, &Files::new());
+    rack.done(&["user", "add", "ada"]);
+    let (is_whole, printed) = verify(&rack, &["--all-tenants"]);
+    assert!(!is_whole && printed.contains("there are signed heads of the audit, and"), "{printed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a20_a_server_does_not_sign_what_was_rewritten_and_says_so() {
     let rack = Rack::new("", &mock("count.free", ""));
     let client = client();
