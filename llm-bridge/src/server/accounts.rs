@@ -79,9 +79,7 @@ pub(super) fn routes(connections: Option<&Connections>, identities: &Arc<Identit
     )
     .path("server", "The MCP server's name.")
     .answers_with(200, html, "The page.");
-    Routes::new()
-        .add("/connect/{server}", |Name(_): Name| async { page::document("connect.html") }, begin)
-        .add(CALLBACK, end, end_operation)
+    Routes::new().add("/connect/{server}", page::serve_connect, begin).add(CALLBACK, end, end_operation)
 }
 
 /// For the user of a request.

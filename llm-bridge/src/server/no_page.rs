@@ -16,10 +16,10 @@ pub(super) fn is_file(_: &Method, _: &str) -> bool {
 pub(super) fn routes() -> Routes {
     let operation = Operation::new(Method::GET, "Server", "page", "Says that there is no chat page")
         .answers_with(404, "text/plain; charset=utf-8", "This server has no page.");
-    Routes::new().add("/", async || document("index.html"), operation)
+    Routes::new().add("/", serve_connect, operation)
 }
 
-/// A page beside the chat, which is not there either.
-pub(super) fn document(_: &'static str) -> Response {
+/// Any page that would be here.
+pub(super) async fn serve_connect() -> Response {
     (StatusCode::NOT_FOUND, TEXT).into_response()
 }

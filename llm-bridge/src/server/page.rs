@@ -61,6 +61,8 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 /// A document and what it loads at once; what lies elsewhere is loaded when it is needed.
 struct Document {
     file: &'static str,
+    /// From where it is to `/`, which may be a path behind a proxy.
+    root: &'static str,
     /// Where the names of its modules begin.
     modules: &'static [&'static str],
     /// Its style sheets, each of them a folder: a browser that paints nothing before it has them all asks for few.
@@ -69,6 +71,7 @@ struct Document {
 
 const CHAT: Document = Document {
     file: "index.html",
+    root: "",
     modules: &["main.js", "state/", "components/", "text/", "vendor/"],
     styles: &["styles.css"],
 };
@@ -76,12 +79,22 @@ const CHAT: Document = Document {
 /// Anybody may open it: it has nothing but what the routes of admins answer.
 const CONSOLE: Document = Document {
     file: "admin.html",
+    root: "",
     modules: &["console/main.js", "console/sections/", "console/parts/", "console/state.js", "vendor/"],
     styles: &["styles.css", "console/styles.css"],
 };
 
+/// Where users let the server into an account elsewhere.
+const CONNECT: Document = Document {
+    file: "connect.html",
+    root: "../",
+    modules: &["connect.js", "state/language.js", "state/storage.js", "languages/en.js"],
+    styles: &["styles.css", "connect.css"],
+};
+
 static INDEX: LazyLock<String> = LazyLock::new(|| CHAT.page());
 static ADMIN: LazyLock<String> = LazyLock::new(|| CONSOLE.page());
+static CONNECTING: LazyLock<String> = LazyLock::new(|| CONNECT.page());
 
 /// Whether a request is for a file of the page: the same for everybody, as it is in the program.
 pub(super) fn is_file(method: &Method, path: &str) -> bool {
@@ -148,6 +161,10 @@ async fn serve_admin(uri: Uri, headers: HeaderMap) -> Response {
     serve(&CONSOLE, &ADMIN, &headers)
 }
 
+pub(super) async fn serve_connect(headers: HeaderMap) -> Response {
+    serve(&CONNECT, &CONNECTING, &headers)
+}
+
 fn serve(document: &Document, made: &LazyLock<String>, headers: &HeaderMap) -> Response {
     let tag = format!("\"{}\"", *VERSION);
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
@@ -165,15 +182,6 @@ async fn serve_file(Name(file): Name, headers: HeaderMap) -> Response {
     // A page of the version before may still ask for files by its own.
     let keep = if version == *VERSION && !cfg!(debug_assertions) { FOREVER } else { REVALIDATE };
     answer(path, &headers, keep)
-}
-
-/// A page beside the chat, of the files of this version.
-pub(super) fn document(path: &'static str) -> Response {
-    let text = Files::get(path).map(|file| file.data).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).replace("{version}", &VERSION);
-    let mut response = text.into_response();
-    about(path, REVALIDATE, response.headers_mut());
-    response
 }
 
 /// A file, or the file compressed as it lies there.
@@ -269,7 +277,9 @@ impl Document {
     fn page(&self) -> String {
         let files: Vec<Cow<'static, str>> = Files::iter().collect();
         let version = &*VERSION;
-        let link = |rel: &str, path: &str| format!("  <link rel=\"{rel}\" href=\"page/{version}/{path}\">\n");
+        let root = self.root;
+        let link =
+            |rel: &str, path: &str| format!("  <link rel=\"{rel}\" href=\"{root}page/{version}/{path}\">\n");
         let modules = |begin: &&str| -> String {
             let mut found: Vec<&str> = files
                 .iter()
@@ -299,12 +309,12 @@ mod tests {
 
     #[test]
     fn b17_the_page_names_its_files_and_each_of_them_is_there() {
-        for document in [&CHAT, &CONSOLE] {
+        for (document, files) in [(&CHAT, 20), (&CONSOLE, 20), (&CONNECT, 6)] {
             let page = document.page();
-            let begin = format!("page/{}/", *VERSION);
+            let begin = format!("{}page/{}/", document.root, *VERSION);
             let named: Vec<&str> =
                 page.split('"').filter_map(|word| word.strip_prefix(begin.as_str())).collect();
-            assert!(named.len() > 20, "{page}");
+            assert!(named.len() > files, "{page}");
             for path in named {
                 assert_eq!(answer(path, &HeaderMap::new(), FOREVER).status(), StatusCode::OK, "{path}");
             }

@@ -1,6 +1,8 @@
 // The page on which a user lets the server into an account elsewhere.
 
+import { t } from './state/language.js';
 import { recall } from './state/storage.js';
+import './state/theme.js';
 
 const server = decodeURIComponent(location.pathname.split('/').pop() ?? '');
 
@@ -27,7 +29,7 @@ async function authorize() {
   } else if (answer.status === 401) {
     await identify();
   } else {
-    element('fault').textContent = body.error?.message ?? `The server answered ${answer.status}.`;
+    element('fault').textContent = body.error?.message ?? t.serverAnswered(String(answer.status));
   }
 }
 
@@ -39,7 +41,11 @@ async function identify() {
   element('key').focus();
 }
 
-element('server').textContent = server;
+for (const [id, text] of Object.entries({
+  title: t.connectTitle, asks: t.connectAsks, server, then: t.connectThen, 'key-label': t.connectKey, 'sign-in-link': t.connectSignIn, go: t.connectGo,
+})) element(id).textContent = text;
+document.title = t.connectTitle;
+/** @type {HTMLElement} */ (document.querySelector('main')).hidden = false;
 element('sign-in-link').setAttribute('href', `../sign-in?to=${encodeURIComponent(`/connect/${encodeURIComponent(server)}`)}`);
 element('form').addEventListener('submit', (event) => {
   event.preventDefault();

@@ -270,6 +270,12 @@ export default {
   endSession: 'Abmelden',
   orKey: 'Oder verwenden Sie einen Schlüssel dieses Servers.',
   keyTitle: 'Dieser Server verlangt einen Schlüssel',
+  connectTitle: 'Ein Konto verbinden',
+  connectAsks: 'Dieser Server möchte Ihr Konto verwenden auf',
+  connectThen: 'Sie werden dorthin geleitet, um zuzustimmen.',
+  connectKey: 'Ihr Schlüssel für diesen Server',
+  connectSignIn: 'Zuerst bei diesem Server anmelden',
+  connectGo: 'Weiter',
   notNow: 'Jetzt nicht',
   useKey: 'Schlüssel verwenden',
 };

@@ -279,6 +279,12 @@ export default {
   endSession: 'Sign out',
   orKey: 'Or use a key of this server.',
   keyTitle: 'This server asks for a key',
+  connectTitle: 'Connect an account',
+  connectAsks: 'This server asks to use your account on',
+  connectThen: 'You are sent there to agree.',
+  connectKey: 'Your key for this server',
+  connectSignIn: 'Sign in to this server first',
+  connectGo: 'Go on',
   notNow: 'Not now',
   useKey: 'Use the key',
 };
