@@ -45,8 +45,7 @@ impl<T: Body + Send + 'static, S: Send + Sync> FromRequest<S> for JsonBody<T> {
             .await
             .map_err(|fault| ApiError::new(fault.status(), KIND, not_read(&fault)).param("body"))?;
         let size = bytes.len();
-        let read = move || object(&bytes).map(|body| (values_in(&bytes), body));
-        let (values, body) = decode(sender, size, read).await??;
+        let (values, body) = decode(sender, size, move || object(&bytes)).await??;
         // They are there until the request is answered, such as in the arguments of a call that waits.
         identity.map_or(Ok(()), |identity| identity.hold(values * VALUE_BYTES))?;
         Ok(Self(body))
@@ -133,12 +132,12 @@ pub(super) fn check_values(json: &[u8]) -> Result<usize, ApiError> {
     Err(ApiError::invalid("body", message))
 }
 
-/// Reads a JSON object.
-pub(super) fn object<T: Body>(bytes: &[u8]) -> Result<T, ApiError> {
-    check_values(bytes)?;
+/// Reads a JSON object; gives how many values it has, too.
+pub(super) fn object<T: Body>(bytes: &[u8]) -> Result<(usize, T), ApiError> {
+    let values = check_values(bytes)?;
     let message = match serde_json::from_slice(bytes) {
         Ok(body @ Value::Object(_)) => match serde_json::from_value(body) {
-            Ok(body) => return Ok(body),
+            Ok(body) => return Ok((values, body)),
             Err(fault) => format!("the request is not valid: {}; send {}", shortened(&fault), T::EXAMPLE),
         },
         Ok(_) => "the request has to be a JSON object".to_owned(),

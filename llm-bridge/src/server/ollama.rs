@@ -150,7 +150,7 @@ async fn version(State(app): State<App>) -> Response {
 
 async fn decoded<T: Body + Send + 'static>(sender: Sender, body: &Bytes) -> Result<T, ApiError> {
     let body = body.clone();
-    decode(sender, body.len(), move || object(&body)).await?
+    decode(sender, body.len(), move || object(&body)).await?.map(|(_, read)| read)
 }
 
 impl Body for ShowRequest {
