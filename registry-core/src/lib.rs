@@ -78,6 +78,10 @@ pub use context::{
 pub use data_folder::DataFolder;
 pub use events::{Change, RegistryEvent};
 pub use future::{BoxFuture, boxed};
+// Of other crates, in what this one takes and gives.
+pub use jiff::Timestamp;
+pub use tokio_util::sync::CancellationToken;
+
 pub use handler::{Handler, ToolFuture, handler_fn};
 pub use id::random_id;
 pub use nearest::nearest;

@@ -118,7 +118,13 @@ async fn ask(flags: Flags, lines: &mut Option<Input>) -> Result<Option<Answers>,
             tell(one_line(&format!("  {number}. {name}")));
         }
         let question = "Model for clients that name none: a number or a name; `first` is the server's first";
-        let Some(model) = answer(lines, question, "first", |_| Ok(())).await else { return Ok(None) };
+        let check = |text: &str| match text.parse::<usize>() {
+            Ok(number) if !(1..=names.len()).contains(&number) && !names.iter().any(|name| name == text) => {
+                Err(format!("there are 1 to {}; write one of these, or a name", names.len()))
+            }
+            _ => Ok(()),
+        };
+        let Some(model) = answer(lines, question, "first", check).await else { return Ok(None) };
         let numbered = model.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
         answers.model = Some(numbered.cloned().unwrap_or(model)).filter(|model| model != "first");
     }
@@ -250,7 +256,11 @@ fn write(file: &Path, text: &str, replaces: bool) -> std::io::Result<()> {
     };
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file)?.write_all(text.as_bytes())
+    let mut file = options.open(file)?;
+    // The mode above is for a new file alone.
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

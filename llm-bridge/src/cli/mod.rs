@@ -103,6 +103,11 @@ impl Host {
 
 /// Runs the program. The tools are those that are compiled in.
 pub fn main(host: Host) -> ExitCode {
+    // It may be started to read a PDF, which is to have nothing of what a server makes.
+    #[cfg(feature = "documents")]
+    if let Some(code) = toolrack_documents::read::launched() {
+        return code;
+    }
     completion::complete(host);
     let arguments = help::parse();
     if let Err(message) = start_log(arguments.command.as_ref(), arguments.verbose) {

@@ -15,10 +15,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     // Before anything else: a confined program is not to have what this one would make.
-    let launched = toolrack_sandbox::launched();
-    #[cfg(feature = "documents")]
-    let launched = launched.or_else(toolrack_documents::read::launched);
-    if let Some(code) = launched {
+    if let Some(code) = toolrack_sandbox::launched() {
         return code;
     }
     cli::main(Host::default())

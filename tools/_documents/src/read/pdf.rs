@@ -4,6 +4,7 @@ use std::{
     io::{self, Read, Write},
     process::{Command, ExitCode, Stdio},
     sync::{
+        Once,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -40,10 +41,10 @@ pub(super) fn launched() -> Option<ExitCode> {
     }
     let read = || -> io::Result<()> {
         // Where the kernel has not all of it, the time that is waited for this process is bounded all the same.
-        let _ = restrict_to_computing(&LIMITS);
+        let unconfined = restrict_to_computing(&LIMITS).err().map(|fault| fault.to_string());
         let mut bytes = Vec::new();
         io::stdin().take(MAX_BYTES).read_to_end(&mut bytes)?;
-        serde_json::to_writer(io::stdout().lock(), &parsed(bytes))?;
+        serde_json::to_writer(io::stdout().lock(), &(unconfined, parsed(bytes)))?;
         io::stdout().flush()
     };
     Some(if read().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -76,7 +77,7 @@ fn lines(pages: &[String]) -> Result<Text, String> {
 fn pages(bytes: Vec<u8>) -> Result<Vec<String>, String> {
     if !IS_READER.load(Ordering::Relaxed) {
         return Err(
-            "this program reads no PDFs; its `main` has to begin with toolrack_documents::read::launched()"
+            "this program reads no PDFs; its `main` has to begin with llm_bridge::cli::main or toolrack_documents::read::launched()"
                 .to_owned(),
         );
     }
@@ -88,7 +89,13 @@ fn pages(bytes: Vec<u8>) -> Result<Vec<String>, String> {
     };
     let mut reader = Command::new(program);
     let output = answer(reader.arg(READ_PDF).env_clear(), bytes, TIME).map_err(fault)?;
-    serde_json::from_slice(&output.ok_or_else(too_long)?).map_err(|_| damaged())?
+    let (unconfined, pages): (Option<String>, _) =
+        serde_json::from_slice(&output.ok_or_else(too_long)?).map_err(|_| damaged())?;
+    if let Some(fault) = unconfined {
+        static TOLD: Once = Once::new();
+        TOLD.call_once(|| tracing::warn!(fault, "pdf_reader_unconfined"));
+    }
+    pages
 }
 
 /// What a program answers to an input; `None` where it has not answered in time. Whatever it does, it has ended when this returns.

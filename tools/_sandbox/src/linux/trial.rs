@@ -63,6 +63,8 @@ pub(super) fn run() -> Result<(), String> {
     Err(faults.join("; "))
 }
 
+const ENVIRONMENT: &str = "read the environment of others";
+
 type Attempt = (&'static str, io::Result<()>);
 
 /// What has to be refused. That it fails is not enough: it has to fail for want of permission.
@@ -76,7 +78,7 @@ fn refusals(port: u16, supervisor: Pid, forbidden: &Path) -> Vec<Attempt> {
         ("remove a file of others", fs::remove_file(forbidden)),
         ("cut a file of others", fs::OpenOptions::new().write(true).truncate(true).open(forbidden).map(drop)),
         ("list the root folder", fs::read_dir("/").map(drop)),
-        ("read the environment of others", File::open(environment).map(drop)),
+        (ENVIRONMENT, File::open(environment).map(drop)),
         ("connect to this machine", TcpStream::connect((Ipv4Addr::LOCALHOST, port)).map(drop)),
         ("open a datagram socket", UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map(drop)),
         ("open a Unix socket", UnixDatagram::unbound().map(drop)),
@@ -93,7 +95,9 @@ fn fault((what, done): Attempt) -> Option<String> {
         Ok(()) => Some(format!("it was possible to {what}")),
         Err(error) => {
             let refused = [Errno::EPERM, Errno::EACCES, Errno::ENOSYS].map(|errno| Some(errno as i32));
-            let is_refused = refused.contains(&error.raw_os_error());
+            // Where `/proc` hides the processes of others, as systemd has it with `ProtectProc=invisible`, they are not there.
+            let is_hidden = what == ENVIRONMENT && error.raw_os_error() == Some(Errno::ENOENT as i32);
+            let is_refused = is_hidden || refused.contains(&error.raw_os_error());
             (!is_refused).then(|| format!("to {what} was not refused but failed ({error})"))
         }
     }
