@@ -7,19 +7,19 @@ use ::toolrack_dialects::{self as dialects, Event, Offered, OfferedTool, ScanOpt
 use pyo3::{
     exceptions::{PyRuntimeError, PyTypeError, PyValueError},
     prelude::*,
-    types::{PyDict, PyString},
+    types::{PyDict, PyString, PyTuple},
 };
 use serde_json::Value;
 
 /// A tool call.
-#[pyclass(module = "toolrack_dialects", frozen, eq, get_all)]
-#[derive(Clone, PartialEq)]
+#[pyclass(module = "toolrack_dialects", frozen, eq, hash, get_all)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Call {
     index: usize,
     name: String,
     arguments: String,
     source: String,
-    dialect: &'static str,
+    dialect: String,
     repaired: bool,
     closed: bool,
 }
@@ -29,6 +29,25 @@ impl Call {
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str) {
         ("name", "arguments")
+    }
+
+    #[new]
+    fn new(
+        index: usize,
+        name: String,
+        arguments: String,
+        source: String,
+        dialect: String,
+        repaired: bool,
+        closed: bool,
+    ) -> Self {
+        Self { index, name, arguments, source, dialect, repaired, closed }
+    }
+
+    /// For copies, also in other processes.
+    fn __getnewargs__(&self) -> (usize, &str, &str, &str, &str, bool, bool) {
+        let Self { index, name, arguments, source, dialect, repaired, closed } = self;
+        (*index, name, arguments, source, dialect, *repaired, *closed)
     }
 
     /// The arguments as Python values.
@@ -44,7 +63,7 @@ impl Call {
 impl From<dialects::Call> for Call {
     fn from(call: dialects::Call) -> Self {
         let dialects::Call { index, name, arguments, source, dialect, repaired, closed, .. } = call;
-        Self { index, name, arguments, source, dialect, repaired, closed }
+        Self { index, name, arguments, source, dialect: dialect.to_owned(), repaired, closed }
     }
 }
 
@@ -148,20 +167,25 @@ impl Aborted {
 struct Parsed {
     content: String,
     reasoning: String,
-    calls: Vec<Call>,
-    dialect: Option<&'static str>,
+    calls: Py<PyTuple>,
+    dialect: Option<String>,
 }
 
 #[pymethods]
 impl Parsed {
-    fn __repr__(&self) -> String {
-        let calls: Vec<String> = self.calls.iter().map(Call::__repr__).collect();
-        format!(
-            "Parsed(content={}, reasoning={}, calls=[{}])",
-            quoted(&self.content),
-            quoted(&self.reasoning),
-            calls.join(", ")
-        )
+    #[new]
+    fn new(content: String, reasoning: String, calls: Py<PyTuple>, dialect: Option<String>) -> Self {
+        Self { content, reasoning, calls, dialect }
+    }
+
+    /// For copies, also in other processes.
+    fn __getnewargs__(&self, py: Python<'_>) -> (&str, &str, Py<PyTuple>, Option<&str>) {
+        (&self.content, &self.reasoning, self.calls.clone_ref(py), self.dialect.as_deref())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (content, reasoning) = (quoted(&self.content), quoted(&self.reasoning));
+        Ok(format!("Parsed(content={content}, reasoning={reasoning}, calls={})", self.calls.bind(py).repr()?))
     }
 }
 
@@ -218,7 +242,11 @@ fn parse(
     let (offered, options) = (offered(tools)?, options(thinking, dialect)?);
     let dialects::Parsed { content, reasoning, calls, dialect } =
         py.detach(|| dialects::parse(text, offered, options));
-    Ok(Parsed { content, reasoning, calls: calls.into_iter().map(Call::from).collect(), dialect })
+    let calls = PyTuple::new(
+        py,
+        calls.into_iter().map(|call| Bound::new(py, Call::from(call))).collect::<PyResult<Vec<_>>>()?,
+    )?;
+    Ok(Parsed { content, reasoning, calls: calls.unbind(), dialect: dialect.map(str::to_owned) })
 }
 
 /// The names of the dialects.
@@ -256,7 +284,8 @@ fn to_python<'py>(py: Python<'py>, event: Event<'_>) -> PyResult<Bound<'py, PyAn
         }
         Event::Call(call) => Bound::new(py, Call::from(call))?.into_any(),
         Event::Aborted { index, source, reason } => {
-            Bound::new(py, Aborted { index, source: source.to_owned(), reason: reason.to_string() })?.into_any()
+            Bound::new(py, Aborted { index, source: source.to_owned(), reason: reason.to_string() })?
+                .into_any()
         }
     })
 }
@@ -290,7 +319,8 @@ fn offered_tool(tool: &Bound<'_, PyAny>) -> PyResult<OfferedTool> {
         return Err(PyTypeError::new_err("a tool is its name, or a dict with `name` and `parameters`"));
     };
     let text: String = tool.py().import("json")?.call_method1("dumps", (tool,))?.extract()?;
-    let tool: Value = serde_json::from_str(&text).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let tool: Value =
+        serde_json::from_str(&text).map_err(|error| PyValueError::new_err(error.to_string()))?;
     let tool = tool.get("function").unwrap_or(&tool);
     let name = tool.get("name").and_then(Value::as_str);
     let name = name.ok_or_else(|| PyValueError::new_err("a tool has no `name`"))?.to_owned();

@@ -1,6 +1,8 @@
 """The tests of the installed wheel; `run.py` builds and installs it."""
 
+import copy
 import json
+import pickle
 import re
 import subprocess
 import sys
@@ -51,6 +53,16 @@ def _():
         run("-m", "mypy", "--strict", file)
 
 
+@check("calls are values: they can be copied, sent to other processes and put into sets, and not changed")
+def _():
+    parsed = parse(HERMES, ["add"])
+    copied, deep = pickle.loads(pickle.dumps(parsed)), copy.deepcopy(parsed)
+    assert copied.calls == deep.calls == parsed.calls and len({*copied.calls, *parsed.calls}) == 1
+    assert (copied.content, copied.reasoning, copied.dialect) == (parsed.content, parsed.reasoning, parsed.dialect)
+    assert parsed.calls is parsed.calls and isinstance(parsed.calls, tuple)
+    refused(AttributeError, lambda: setattr(parsed.calls[0], "name", "other"))
+
+
 @check(f"{len(CASES)} cases, whole and in pieces of four characters")
 def _():
     for case in CASES:
@@ -61,7 +73,7 @@ def _():
         scanner = Scanner(tools, thinking=thinking)
         events = [event for at in range(0, len(text), 4) for event in scanner.push(text[at:at + 4])] + scanner.finish()
         parts = {kind: [event for event in events if isinstance(event, kind)] for kind in (Text, Reasoning, Call)}
-        assert parts[Call] == whole.calls, case["id"]
+        assert parts[Call] == list(whole.calls), case["id"]
         assert "".join(part.text for part in parts[Text]) == whole.content == expected["content"], (case["id"], whole)
         assert "".join(part.text for part in parts[Reasoning]) == whole.reasoning == expected["reasoning"], (case["id"], whole)
 

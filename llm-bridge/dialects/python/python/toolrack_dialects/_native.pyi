@@ -25,21 +25,33 @@ class Call:
 
     __match_args__: Final = ("name", "arguments")
 
-    index: int
-    """Its place among the calls of this text, from 0."""
-    name: str
-    """The tool's name as the model wrote it."""
-    arguments: str
-    """A JSON object as text: to the byte what the model wrote where that is valid JSON."""
-    source: str
-    """The raw text of the call, with its delimiters."""
-    dialect: str
-    """The dialect's name."""
-    repaired: bool
-    """Quotes, commas, brackets or tags were repaired."""
-    closed: bool
-    """Its end was written. Without it, at the end of a text that was cut off, it may be half of a call."""
+    @property
+    def index(self) -> int:
+        """Its place among the calls of this text, from 0."""
+    @property
+    def name(self) -> str:
+        """The tool's name as the model wrote it."""
+    @property
+    def arguments(self) -> str:
+        """A JSON object as text: to the byte what the model wrote where that is valid JSON."""
+    @property
+    def source(self) -> str:
+        """The raw text of the call, with its delimiters."""
+    @property
+    def dialect(self) -> str:
+        """The dialect's name."""
+    @property
+    def repaired(self) -> bool:
+        """Quotes, commas, brackets or tags were repaired."""
+    @property
+    def closed(self) -> bool:
+        """Its end was written. Without it, at the end of a text that was cut off, it may be half of a call."""
 
+    def __new__(
+        cls, index: int, name: str, arguments: str, source: str, dialect: str, repaired: bool, closed: bool
+    ) -> Call: ...
+    def __getnewargs__(self) -> tuple[int, str, str, str, str, bool, bool]: ...
+    def __hash__(self) -> int: ...
     def parsed_arguments(self) -> dict[str, Any]:
         """The arguments as Python values."""
 
@@ -48,59 +60,76 @@ class Text:
     """Text for the user."""
 
     __match_args__: Final = ("text",)
-    text: str
+    @property
+    def text(self) -> str: ...
 
 @final
 class Reasoning:
     """The model's thinking."""
 
     __match_args__: Final = ("text",)
-    text: str
+    @property
+    def text(self) -> str: ...
 
 @final
 class Frame:
     """Delimiters around thinking and messages, for nobody."""
 
     __match_args__: Final = ("text",)
-    text: str
+    @property
+    def text(self) -> str: ...
 
 @final
 class CallBegin:
     """A call has begun; only with `deltas`. Exactly one `Call` or `Aborted` of its index follows."""
 
     __match_args__: Final = ("index", "name")
-    index: int
-    name: str
-    dialect: str
+    @property
+    def index(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def dialect(self) -> str: ...
 
 @final
 class CallDelta:
     """The next piece of the arguments; only with `deltas`. Together they are the arguments of the call."""
 
     __match_args__: Final = ("index", "arguments")
-    index: int
-    arguments: str
+    @property
+    def index(self) -> int: ...
+    @property
+    def arguments(self) -> str: ...
 
 @final
 class Aborted:
     """What had begun as a call is none. Its text is still to come."""
 
     __match_args__: Final = ("index", "reason")
-    index: int
-    source: str
-    reason: str
+    @property
+    def index(self) -> int: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
 
 @final
 class Parsed:
     """A whole text, parsed."""
 
-    content: str
-    """The text for the user."""
-    reasoning: str
-    """The thinking."""
-    calls: list[Call]
-    dialect: str | None
-    """The dialect of the first call."""
+    def __new__(cls, content: str, reasoning: str, calls: tuple[Call, ...], dialect: str | None) -> Parsed: ...
+    def __getnewargs__(self) -> tuple[str, str, tuple[Call, ...], str | None]: ...
+    @property
+    def content(self) -> str:
+        """The text for the user."""
+    @property
+    def reasoning(self) -> str:
+        """The thinking."""
+    @property
+    def calls(self) -> tuple[Call, ...]: ...
+    @property
+    def dialect(self) -> str | None:
+        """The dialect of the first call."""
 
 def parse(
     text: str, tools: Iterable[Tool] | None = None, *, thinking: bool = False, dialect: str | None = None
