@@ -8,6 +8,7 @@ See ../clients/environment.py for the variables. The last line is `N passed, M f
 import base64
 import concurrent.futures
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -167,8 +168,12 @@ def authorize(world, rack, ada, bob):
     expect("/connect/tracker" in reports[0]["error"], reports)
     page = Browser().send("GET", f"{rack.url}/connect/tracker")
     expect(page.status == 200 and "connect.js" in page.text, page.text)
-    script = Browser().send("GET", f"{rack.url}/page/debug/connect.js")
-    expect(script.status == 200, script.status)
+    expect('data-languages="de en"' in page.text, page.text)
+    files = re.findall(r'"\.\./(page/[^"]+)"', page.text)
+    for ending in ("/connect.js", "/connect.css", "/styles.css", "/languages/en.js"):
+        expect(any(file.endswith(ending) for file in files), (ending, files))
+    for file in files:
+        expect(Browser().send("GET", f"{rack.url}/{file}").status == 200, file)
     world.who = "ada-there"
     ended = ada.connect(rack, "tracker")
     expect(ended.status == 200 and "tracker" in ended.text, ended.text)
