@@ -26,7 +26,9 @@ impl Scanner {
     /// Whether somebody else's words begin here. A model makes them up that goes on after a call.
     fn is_foreign(&self, delimiter: &Meaning, lead: bool) -> bool {
         let outside = self.thinking.is_none() && !self.place.code && self.place.fence == 0;
-        delimiter.foreign && self.called && outside && (lead || delimiter.is_special())
+        // A token is not mentioned between the words of a sentence where it is meant.
+        let meant = lead || delimiter.is_special() && !self.place.last.is_in_sentence();
+        delimiter.foreign && self.called && outside && meant
     }
 
     /// Whether nothing but tokens that end answers is left; nothing while more text decides.
@@ -35,9 +37,9 @@ impl Scanner {
             return Some(false);
         }
         let mut rest = text;
-        for _ in 0..MAX_STOPS {
+        for count in 0..MAX_STOPS {
             match if eof { self.delimiters.at_end(rest) } else { self.delimiters.at(rest) } {
-                Found::Delimiter(token, _) if self.is_foreign(token, true) => return Some(true),
+                Found::Delimiter(token, _) if count > 0 && self.is_foreign(token, true) => return Some(true),
                 Found::Delimiter(token, length)
                     if token.stops || token.noise || token.around.is_some() || token.unthink != 0 =>
                 {
