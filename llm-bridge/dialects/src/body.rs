@@ -110,6 +110,8 @@ pub(super) enum Step {
         end: usize,
         /// The message is thinking.
         thinking: bool,
+        /// Somebody else says it than the model.
+        foreign: bool,
     },
 }
 
@@ -199,6 +201,12 @@ pub(super) fn tail(text: &str, from: usize, closes: &[&str], stray: &[u8], eof: 
     }
 }
 
+/// What opens calls where a line starts and is no word.
+fn signs() -> impl Iterator<Item = &'static str> {
+    let words = Delimiters::get().words().iter().map(|(word, _)| *word);
+    words.filter(|word| !word.starts_with(char::is_alphanumeric))
+}
+
 /// A call without a delimiter, which ends here, is one only if its line ends with it. Other calls and tokens may follow.
 pub(super) fn done_on_line(text: &str, at: usize, eof: bool) -> Step {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b',' | b';');
@@ -214,7 +222,11 @@ pub(super) fn done_on_line(text: &str, at: usize, eof: bool) -> Step {
         _ => match if eof { Delimiters::get().at_end(behind) } else { Delimiters::get().at(behind) } {
             Found::Delimiter(..) => Step::Done(at),
             Found::Partial => Step::More,
-            Found::Nothing => Step::Reject(at),
+            Found::Nothing => match is_any(behind, signs()) {
+                Is::Yes => Step::Done(at),
+                Is::Open if !eof => Step::More,
+                Is::Open | Is::No => Step::Reject(at),
+            },
         },
     }
 }

@@ -5,12 +5,17 @@ use std::{collections::HashSet, fmt};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 
-use super::{json::JsonStyle, repair};
+use super::{json::JsonStyle, repair, typing::quoted};
 
 /// Members that may stand beside name and arguments without meaning anything to the call.
-pub(super) const SIDE: &[&str] = &["id", "type", "tool_call_id", "index"];
+pub(super) const SIDE: &[&str] = &["id", "type", "tool_call_id", "call_id", "index"];
 /// The members that may hold name and arguments, as in the shape of the OpenAI interface.
-pub(super) const NESTED: &[&str] = &["function", "tool_call"];
+pub(super) const NESTED: &[&str] = &["function", "tool_call", "function_call"];
+/// The only member of an object around an array of calls, as in the answers of the OpenAI interface.
+pub(super) const LISTED: &str = "tool_calls";
+/// Other names of the members, which count where they name an offered tool.
+const OTHER_NAMES: &[&str] = &["tool", "tool_name", "function_name", "action"];
+const OTHER_ARGUMENTS: &[&str] = &["input", "tool_input", "action_input"];
 
 /// How far into arguments the properties of a schema are looked for.
 const MAX_HEAD: usize = 2048;
@@ -21,6 +26,37 @@ pub(super) struct Envelope {
     pub(super) arguments: String,
     pub(super) has_arguments: bool,
     pub(super) repaired: bool,
+    /// Its members have other names than the dialect's, or the arguments stand among them: its tool has to be offered.
+    pub(super) unusual: bool,
+    /// The arguments stand beside the name: they have to be those of the tool.
+    pub(super) flat: bool,
+}
+
+impl Envelope {
+    /// A call with the usual members.
+    pub(super) fn of(name: String, arguments: String, repaired: bool) -> Self {
+        Self { name, arguments, has_arguments: true, repaired, unusual: false, flat: false }
+    }
+}
+
+/// What a member of the object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    Name,
+    Arguments,
+    Other,
+}
+
+/// What the member of this name is, and whether only other dialects call it so.
+pub(super) fn key(style: JsonStyle, name: &str) -> (Key, bool) {
+    match name {
+        _ if style.keyed => (Key::Other, false),
+        _ if style.names.contains(&name) => (Key::Name, false),
+        _ if style.arguments.contains(&name) => (Key::Arguments, false),
+        _ if OTHER_NAMES.contains(&name) => (Key::Name, true),
+        _ if OTHER_ARGUMENTS.contains(&name) => (Key::Arguments, true),
+        _ => (Key::Other, false),
+    }
 }
 
 /// Reads one whole object, strictly if that is possible.
@@ -79,6 +115,14 @@ pub(super) fn is_schema(arguments: &str, schema: Option<&Value>) -> bool {
     })
 }
 
+/// Whether arguments of these names are those of a tool: it has them all, and none is missing.
+pub(super) fn fits(names: &[String], schema: &Value) -> bool {
+    let has = |name: &String| schema.get("properties").is_some_and(|all| all.get(name).is_some());
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let given = |name: &Value| name.as_str().is_some_and(|name| names.iter().any(|given| given == name));
+    names.iter().all(has) && required.into_iter().all(given)
+}
+
 /// The names of an object's members.
 pub(super) fn members(text: &str) -> Option<Vec<String>> {
     let members = serde_json::from_str::<Members<'_>>(text).ok()?;
@@ -89,41 +133,73 @@ fn pick(members: Members<'_>, style: JsonStyle, repaired: bool) -> Option<Envelo
     if style.keyed {
         let [(name, raw)] = members.0.as_slice() else { return None };
         let (arguments, mended) = object(raw.get())?;
-        return Some(Envelope {
-            name: name.clone(),
-            arguments,
-            has_arguments: true,
-            repaired: repaired || mended,
-        });
+        return Some(Envelope::of(name.clone(), arguments, repaired || mended));
     }
-    let mut name = None;
-    let mut arguments = None;
-    let mut unknown = false;
-    for (key, value) in members.0 {
-        if style.names.contains(&key.as_str()) {
-            name = serde_json::from_str::<String>(value.get()).ok();
-        } else if style.arguments.contains(&key.as_str()) {
-            arguments = Some(value.get());
-        } else if NESTED.contains(&key.as_str()) {
-            match serde_json::from_str::<Members<'_>>(value.get()) {
-                Ok(inner) if !inner.0.iter().any(|(key, _)| NESTED.contains(&key.as_str())) => {
-                    return pick(inner, style, repaired);
-                }
-                _ => name = serde_json::from_str::<String>(value.get()).ok(),
+    let (mut name, mut arguments, mut inner) = (None, None, None);
+    let (mut unusual, mut others) = (false, Vec::new());
+    for (member, value) in &members.0 {
+        let (key, other) = key(style, member);
+        match key {
+            // The dialect's own names come first.
+            Key::Name if other && name.is_some() => others.push((member, value)),
+            Key::Arguments if other && arguments.is_some() => others.push((member, value)),
+            Key::Name => {
+                name = serde_json::from_str::<String>(value.get()).ok();
+                unusual |= other;
             }
-        } else {
-            unknown |= !SIDE.contains(&key.as_str());
+            Key::Arguments => {
+                arguments = Some(value.get());
+                unusual |= other;
+            }
+            Key::Other if NESTED.contains(&member.as_str()) => {
+                match serde_json::from_str::<Members<'_>>(value.get()) {
+                    Ok(nested) if !nested.0.iter().any(|(key, _)| NESTED.contains(&key.as_str())) => {
+                        inner = Some(pick(nested, style, repaired)?);
+                    }
+                    _ => name = serde_json::from_str::<String>(value.get()).ok(),
+                }
+            }
+            Key::Other if SIDE.contains(&member.as_str()) => {}
+            Key::Other => others.push((member, value)),
         }
+    }
+    if let Some(inner) = inner {
+        if let Some(raw) = arguments.filter(|_| !inner.has_arguments) {
+            let (arguments, mended) = object(raw)?;
+            return Some(Envelope {
+                arguments,
+                has_arguments: true,
+                repaired: inner.repaired || mended,
+                ..inner
+            });
+        }
+        return Some(inner);
     }
     let name = name.filter(|name| !name.trim().is_empty())?;
     let has_arguments = arguments.is_some();
-    let (arguments, mended) = match arguments {
-        // Other members may be the arguments themselves; a call without them would lose them.
-        None if unknown => return None,
-        None => ("{}".into(), false),
-        Some(raw) => object(raw)?,
+    let (flat, (arguments, mended)) = match arguments {
+        // A call without the other members would lose them.
+        None if !others.is_empty() => (true, (written(&others), true)),
+        None => (false, ("{}".into(), false)),
+        Some(raw) => (false, object(raw)?),
     };
-    Some(Envelope { name, arguments, has_arguments, repaired: repaired || mended })
+    let unusual = unusual || flat;
+    Some(Envelope { name, arguments, has_arguments, repaired: repaired || mended, unusual, flat })
+}
+
+/// An object of these members.
+fn written(members: &[(&String, &&RawValue)]) -> String {
+    let mut out = String::from("{");
+    for (name, value) in members {
+        if out.len() > 1 {
+            out.push_str(", ");
+        }
+        quoted(name, &mut out);
+        out.push_str(": ");
+        out.push_str(value.get());
+    }
+    out.push('}');
+    out
 }
 
 /// The arguments as the text of an object.
@@ -131,6 +207,8 @@ fn object(raw: &str) -> Option<(String, bool)> {
     match raw.bytes().next()? {
         b'{' => Some((raw.to_owned(), false)),
         b'n' => Some(("{}".into(), false)),
+        // As some languages write an empty object.
+        b'[' => (raw.strip_prefix('[')?.strip_suffix(']')?.trim().is_empty()).then(|| ("{}".into(), false)),
         b'"' => {
             let text = serde_json::from_str::<String>(raw).ok()?;
             let text = text.trim();

@@ -10,6 +10,8 @@ use super::{
 
 /// Info strings of fences that can hold calls.
 const INFO: &[&str] = &["", "json", "xml", "tool_call", "tool_calls", "tool_code", "tool"];
+/// Only so far is looked for what keeps the result of a call.
+const MAX_KEPT: usize = 128;
 /// A longer first line is no fence that can hold calls.
 const MAX_INFO: usize = 40;
 
@@ -43,8 +45,8 @@ pub(super) enum Opening {
 
 /// What begins at a place in a fence.
 enum Next {
-    /// A possible call.
-    Call(Box<Candidate>),
+    /// A possible call, after so many bytes.
+    Call(Box<Candidate>, usize),
     /// More text is needed to tell.
     More,
     /// No call.
@@ -102,16 +104,14 @@ impl Fence {
             let json = |row: &Dialect| matches!(row.forms, [Form::Json(_), ..]);
             let fits = |row: &&Dialect| (self.named || json(row)) && wanted(row);
             let rows = delimiters.bare().iter().copied().filter(fits);
-            return Next::Call(Box::new(Candidate::bare(rows, false)));
+            return Next::Call(Box::new(Candidate::bare(rows, false)), 0);
         }
         let words = delimiters.words().iter().filter(|(_, row)| self.marked && wanted(row));
         for (word, row) in words {
             match is(rest, word) {
                 Is::Yes => {
-                    return Next::Call(Box::new(Candidate::marked(
-                        vec![(row, DelimiterKind::Line)],
-                        word.len(),
-                    )));
+                    let inner = Candidate::marked(vec![(row, DelimiterKind::Line)], word.len());
+                    return Next::Call(Box::new(inner), 0);
                 }
                 Is::Open if !eof => return Next::More,
                 _ => {}
@@ -124,21 +124,43 @@ impl Fence {
                 if inner.is_empty() {
                     Next::Other
                 } else {
-                    Next::Call(Box::new(inner.shared(self.only.is_none())))
+                    Next::Call(Box::new(inner.shared(self.only.is_none())), 0)
                 }
             }
             Found::Partial if !eof => Next::More,
             Found::Partial | Found::Nothing if !self.named => Next::Other,
-            Found::Partial | Found::Nothing => match offered.named_by(rest, eof) {
-                Ok(Some(name)) if cut(rest, name.len()..rest.len()).starts_with('(') => {
+            Found::Partial | Found::Nothing => match statement(rest, eof, offered) {
+                Ok(Some(at)) => {
                     let rows = delimiters.bare().iter().copied().filter(|row| wanted(row));
-                    Next::Call(Box::new(Candidate::bare(rows, false)))
+                    let rows = rows.map(|row| (row, DelimiterKind::Call)).collect();
+                    Next::Call(Box::new(Candidate::marked(rows, 0)), at)
                 }
-                Ok(_) => Next::Other,
+                Ok(None) => Next::Other,
                 Err(()) => Next::More,
             },
         }
     }
+}
+
+/// Where the call of an offered tool begins in a statement, which may keep or print its result; an error while more
+/// text decides.
+fn statement(text: &str, eof: bool, offered: &Offered) -> Result<Option<usize>, ()> {
+    let area = cut(text, 0..text.floor_char_boundary(MAX_KEPT));
+    let word = area.find(|char: char| !(char.is_alphanumeric() || char == '_')).unwrap_or(area.len());
+    let behind = cut(area, word..area.len()).trim_start_matches(' ');
+    if behind.is_empty() && area.len() == text.len() && !eof {
+        return Err(());
+    }
+    let kept = behind.strip_prefix('=').filter(|value| word > 0 && !value.starts_with('='));
+    let kept = kept.map_or(0, |value| area.len() - value.trim_start_matches(' ').len());
+    let call = cut(text, kept..text.len());
+    let printed = call.strip_prefix("print(");
+    for called in [Some(call), printed].into_iter().flatten() {
+        if offered.calls(called, eof)? {
+            return Ok(Some(text.len() - call.len()));
+        }
+    }
+    Ok(None)
 }
 
 impl Body for Fence {
@@ -197,7 +219,10 @@ impl Body for Fence {
                 return if closed { Step::Done(at + ticks) } else { Step::Reject(at) };
             }
             match self.next(rest, eof, cx.offered) {
-                Next::Call(inner) => self.inner = Some(inner),
+                Next::Call(inner, skipped) => {
+                    self.inner = Some(inner);
+                    self.pos += skipped;
+                }
                 Next::More => return Step::More,
                 Next::Other => return Step::Reject(at),
             }

@@ -6,6 +6,16 @@ use super::body::{cut, rest};
 /// A longer header is none.
 const MAX_HEADER: usize = 512;
 
+/// What has been read of a header.
+#[derive(Debug, Default)]
+struct Fields<'t> {
+    recipient: Option<&'t str>,
+    /// Words that no header has.
+    strange: usize,
+    /// It begins with a name that is not the model's.
+    is_foreign: bool,
+}
+
 /// How a dialect writes the headers of messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeaderStyle {
@@ -13,6 +23,10 @@ pub(crate) struct HeaderStyle {
     pub(crate) ends: &'static [(&'static str, Kind)],
     /// What may stand within a header.
     pub(crate) within: &'static [&'static str],
+    /// What the header begins with that names who speaks.
+    pub(crate) turn: &'static str,
+    /// What stands before the format of the message.
+    pub(crate) format: &'static str,
     /// The words of headers, beside a name and a recipient.
     pub(crate) words: &'static [&'static str],
     /// Words of which one makes the message thinking.
@@ -46,8 +60,8 @@ pub(super) enum Header {
     More,
     /// None, which is known here.
     No(usize),
-    /// Of a message for the user, or of thinking; where it ends.
-    Message { end: usize, thinking: bool },
+    /// Of a message for the user, or of thinking; where it ends. It may be somebody else's.
+    Message { end: usize, thinking: bool, foreign: bool },
     /// Of a call of this tool.
     Call { end: usize, recipient: String },
 }
@@ -63,39 +77,70 @@ impl HeaderStyle {
         let area = cut(text, 0..text.floor_char_boundary(MAX_HEADER));
         let mut at = delimiter;
         let mut words = 0;
+        let (begun, mut read) = (cut(text, 0..delimiter), Fields::default());
+        let mut awaited = begun == self.address;
+        let mut channel = self.within.contains(&begun);
+        let mut constrained = false;
         loop {
             let here = rest(area, at);
             if let Some((end, kind)) = self.ends.iter().find(|(end, _)| here.starts_with(end)) {
-                return self.judge(cut(text, 0..at), at + end.len(), *kind);
+                return self.judge(cut(text, 0..at), at + end.len(), *kind, &read);
             }
             let whole = area.len() < MAX_HEADER;
             if let Some(within) = self.within.iter().find(|within| here.starts_with(**within)) {
                 at += within.len();
+                channel = true;
+                constrained = *within == self.format;
                 continue;
             }
             let open = self.ends.iter().map(|(end, _)| *end).chain(self.within.iter().copied());
             if open.into_iter().any(|delimiter| delimiter.starts_with(here)) {
                 return if whole { Header::More } else { Header::No(at) };
             }
-            if let Some(behind) = here.strip_prefix(' ') {
-                at = area.len() - behind.len();
+            // Other white space than they have been taught stands between fields only.
+            let apart = words > 0 && (channel || read.recipient.is_some());
+            if let Some(space) = here.chars().next()
+                && (space == ' ' || apart && space.is_whitespace())
+            {
+                at += space.len_utf8();
                 continue;
             }
-            let length = here.find(|char: char| char.is_whitespace() || char == '<').unwrap_or(here.len());
+            if here.starts_with('{')
+                && begun.starts_with('<')
+                && read.strange == 0
+                && let Some(Header::Call { recipient, .. }) =
+                    Some(self.judge(cut(text, 0..at), at, Kind::ByFields, &read))
+            {
+                return Header::Call { end: at, recipient };
+            }
+            let length = here
+                .find(|char: char| char.is_whitespace() || matches!(char, '<' | '{'))
+                .unwrap_or(here.len());
             let word = cut(here, 0..length);
             let ended = length < here.len();
-            // The first word may be a name; another that is none of a header's makes this text.
-            let known = word.starts_with(self.address)
-                || self.words.iter().any(|known| *known == word || !ended && known.starts_with(word))
-                || !ended && self.address.starts_with(word);
-            if word.is_empty() || !known && words > 0 {
+            let is_known = self.words.iter().any(|known| *known == word || !ended && known.starts_with(word));
+            let addresses = word.starts_with(self.address) || !ended && self.address.starts_with(word);
+            // The first word may be a name, and one unknown word may say what is addressed to a tool; another that is
+            // none of a header's makes this text.
+            let spare = constrained || read.recipient.is_some() && read.strange == 0;
+            if word.is_empty() || !(is_known || addresses || awaited || spare || words == 0) {
                 return Header::No(at);
             }
-            words += 1;
-            at += length;
             if !ended {
                 return if whole { Header::More } else { Header::No(area.len()) };
             }
+            let name = if awaited { Some(word) } else { word.strip_prefix(self.address) };
+            match name {
+                Some(name) => {
+                    awaited = name.is_empty();
+                    read.recipient = read.recipient.or(Some(name)).filter(|name| !name.is_empty());
+                }
+                None if words == 0 => read.is_foreign = begun == self.turn && !is_known,
+                None => read.strange += usize::from(!is_known && !constrained),
+            }
+            constrained = false;
+            words += 1;
+            at += length;
         }
     }
 
@@ -110,20 +155,18 @@ impl HeaderStyle {
         fits.then(|| self.call.replace("{name}", name))
     }
 
-    fn judge(&self, header: &str, end: usize, kind: Kind) -> Header {
-        let fields = || header.split(|char: char| char.is_whitespace() || matches!(char, '<' | '>' | '|'));
-        let recipient =
-            fields().find_map(|field| field.strip_prefix(self.address)).filter(|name| !name.is_empty());
-        let channel = || fields().any(|field| self.thinking.contains(&field));
-        match (kind, recipient) {
+    fn judge(&self, header: &str, end: usize, kind: Kind, read: &Fields<'_>) -> Header {
+        let mut fields = header.split(|char: char| char.is_whitespace() || matches!(char, '<' | '>' | '|'));
+        let message = |thinking| Header::Message { end, thinking, foreign: read.is_foreign };
+        match (kind, read.recipient) {
             (Kind::Call, _) => Header::Call { end, recipient: String::new() },
-            (Kind::Thinking, _) => Header::Message { end, thinking: true },
-            (Kind::ByFields, Some(name)) if name == self.oneself => Header::Message { end, thinking: true },
+            (Kind::Thinking, _) => message(true),
+            (Kind::ByFields, Some(name)) if name == self.oneself => message(true),
             (Kind::ByFields, Some(name)) if !self.people.contains(&name) => {
                 Header::Call { end, recipient: name.to_owned() }
             }
-            (Kind::ByFields, None) => Header::Message { end, thinking: channel() },
-            _ => Header::Message { end, thinking: false },
+            (Kind::ByFields, None) => message(fields.any(|field| self.thinking.contains(&field))),
+            _ => message(false),
         }
     }
 }
@@ -140,7 +183,7 @@ mod tests {
     #[test]
     fn tells_calls_from_thinking_and_text() {
         let call = |name: &str, text: &str| Header::Call { end: text.len(), recipient: name.into() };
-        let message = |thinking, text: &str| Header::Message { end: text.len(), thinking };
+        let message = |thinking, text: &str| Header::Message { end: text.len(), thinking, foreign: false };
         for (text, expected) in [
             (
                 "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>",

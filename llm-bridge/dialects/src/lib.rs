@@ -49,6 +49,10 @@
 //! - In tags, a value goes up to its end. Where that is missing, an argument that the tool has ends it, the end of the
 //!   call, or the next call. Calls and arguments that are opened and closed in a value belong to it, and so does an
 //!   end of a value that another one follows. A value that quotes whole calls and is cut off after them is no argument.
+//! - In Python after a delimiter or in a fence that says it holds calls, values without names: those of the tool's
+//!   arguments, in the order of its schema.
+//! - Nothing after the words that a model makes up for others once it has made a call: a result, or the user's turn. They
+//!   end the answer, and what follows is not shown.
 //! - An array of calls. If any of its elements is not a call, all of it is text, after a delimiter as well.
 //! - Text between the arguments of a call in tags stays in its source, and the call is `repaired`. Text after its last
 //!   argument is text if no end of the call follows. With text before the first argument it is no call.
@@ -57,7 +61,9 @@
 //!   delimiters, only if it also begins the answer), or in reasoning.
 //!
 //! # What is reasoning
-//! The text between the delimiters of thinking of any dialect, wherever they stand outside code and quotes. Calls in it are
+//! The text between the delimiters of thinking of any dialect, wherever they stand outside code and quotes. Of those that are
+//! words of prose (`<think>`, `<thinking>`, `<thought>`, `<reasoning>`) one within a line opens thinking only if it is
+//! closed, and does not stand there as a word does: `the <thinking> tag`. Calls in it are
 //! neither shown nor executed, unless the whole answer is thinking: then calls after a full delimiter to offered tools
 //! are read. The end of thinking that has no beginning is not shown. Thinking that is never closed is ended by a call
 //! after a full delimiter to an offered tool.

@@ -13,6 +13,8 @@ use super::byte_set::ByteSet;
 /// A longer word is no name where the names are unknown.
 const MAX_NAME: usize = 64;
 
+/// A longer word before a bracket is no name.
+const MAX_CALLED: usize = 256;
 /// The tools offered in one turn: wire name, JSON schema, text tag. Built once a turn and shared.
 #[derive(Debug, Default)]
 pub struct Offered {
@@ -129,12 +131,26 @@ impl Offered {
     pub(super) fn named_by<'t>(&self, text: &'t str, eof: bool) -> Result<Option<&'t str>, ()> {
         let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | ':' | '/' | '@');
         let end = text.find(|char| !part(char)).unwrap_or(text.len());
-        let Some(name) = text.get(..end).filter(|name| !name.is_empty()) else { return Ok(None) };
+        let Some(word) = text.get(..end).filter(|word| !word.is_empty()) else { return Ok(None) };
+        // An id of the call may stand after it.
+        let bare = word.split_once(':').map_or(word, |(bare, _)| bare);
         if end == text.len() && !eof {
-            let open = self.any && end <= MAX_NAME || self.tools.keys().any(|tool| tool.starts_with(name));
+            let open = |tool: &String| tool.starts_with(word) || bare.len() < end && tool == bare;
+            let open = self.any && end <= MAX_NAME || self.tools.keys().any(open);
             return if open { Err(()) } else { Ok(None) };
         }
-        Ok(self.contains(name).then_some(name))
+        Ok((self.contains(word) || self.contains(bare)).then_some(word))
+    }
+
+    /// Whether the text begins with a call of an offered tool as programs have it, `NAME(`; an error while more text decides.
+    pub(super) fn calls(&self, text: &str, eof: bool) -> Result<bool, ()> {
+        let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.');
+        let area = text.get(..text.floor_char_boundary(MAX_CALLED)).unwrap_or_default();
+        let Some(end) = area.find(|char| !part(char)) else {
+            return if area.len() == text.len() && !eof { Err(()) } else { Ok(false) };
+        };
+        let (name, behind) = text.split_at_checked(end).unwrap_or_default();
+        Ok(behind.starts_with('(') && self.contains(&self.resolve(name.to_owned())))
     }
 
     /// Whether a tool's name begins with this byte.

@@ -164,8 +164,10 @@ impl Fixer<'_> {
     }
 
     fn string(&mut self, quote: u8, in_object: bool, key: bool) -> Option<()> {
+        let three = if quote == b'"' { r#"""""# } else { "'''" };
+        let tripled = !key && self.text.get(self.at..)?.starts_with(three);
         self.out.push('"');
-        self.at += 1;
+        self.at += if tripled { three.len() } else { 1 };
         loop {
             let rest = self.text.get(self.at..)?;
             let stop = rest.find(|char: char| char == '"' || char == '\'' || char == '\\' || char < ' ')?;
@@ -175,6 +177,14 @@ impl Fixer<'_> {
             self.at += 1;
             match byte {
                 b'\\' => self.escape()?,
+                b'"' | b'\'' if tripled && self.text.get(self.at - 1..)?.starts_with(three) => {
+                    self.out.push('"');
+                    self.at += three.len() - 1;
+                    return Some(());
+                }
+                b'"' | b'\'' if tripled && byte == quote => {
+                    self.out.push_str(if byte == b'"' { "\\\"" } else { "'" })
+                }
                 // A key ends at its quote: what it would be else is a guess.
                 b'"' | b'\'' if byte == quote && key && !self.ends_here(in_object, key) => return None,
                 b'"' | b'\'' if byte == quote && self.ends_here(in_object, key) => {

@@ -42,6 +42,8 @@ pub struct Dialect {
     pub noise: &'static [&'static str],
     /// Tokens that mean nothing to the reader where an answer ends with them.
     pub stops: &'static [&'static str],
+    /// What its models write around an answer. To others these are tags like any.
+    pub(super) around: &'static [&'static str],
     /// Lines that mean nothing to the reader where an answer begins with them.
     pub(super) starts: &'static [&'static str],
     /// The closing delimiter is read, and not written.
@@ -70,6 +72,7 @@ impl Dialect {
             thinking: &[],
             noise: &[],
             stops: &[],
+            around: &[],
             starts: &[],
             open_ended: false,
             lines: false,
@@ -107,6 +110,19 @@ impl Dialect {
     pub const fn stops(mut self, stops: &'static [&'static str]) -> Self {
         self.stops = stops;
         self
+    }
+
+    /// The row with these tags around an answer.
+    pub(super) const fn around(mut self, around: &'static [&'static str]) -> Self {
+        self.around = around;
+        self
+    }
+
+    /// How the result of a call begins, up to what differs.
+    pub(super) fn result_begins(&self) -> &'static str {
+        let fixed = self.result.split('{').next().unwrap_or_default();
+        let end = fixed.rfind(['>', ']']).map_or(fixed.trim_end().len(), |last| last + 1);
+        fixed.get(..end).unwrap_or_default()
     }
 
     /// The row with these lines at the beginning of an answer.

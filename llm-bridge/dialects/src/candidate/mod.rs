@@ -11,6 +11,8 @@ use super::{
     header::Header,
     json::{JsonBody, JsonStyle},
     named::{Head, NamedBody},
+    offered::Offered,
+    rows::LIST,
     suffix::Unsuffixed,
     table::{DelimiterKind, Dialect, Form},
 };
@@ -176,7 +178,9 @@ impl Candidate {
             Step::More => Step::More,
             Step::Done(end) => Step::Done(tags.original(end)),
             Step::Reject(at) => Step::Reject(tags.original(at)),
-            Step::Message { end, thinking } => Step::Message { end: tags.original(end), thinking },
+            Step::Message { end, thinking, foreign } => {
+                Step::Message { end: tags.original(end), thinking, foreign }
+            }
         };
         self.unsuffixed = Some(tags);
         step
@@ -184,7 +188,7 @@ impl Candidate {
 
     fn read(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
         if matches!(self.state, State::Undecided) {
-            match self.decide(text, eof) {
+            match self.decide(text, eof, cx.offered) {
                 Ok(state) => self.state = state,
                 Err(step) => return step,
             }
@@ -193,7 +197,10 @@ impl Candidate {
     }
 
     /// Asks the dialects of the delimiter, in their order, whether the text after it is theirs.
-    fn decide(&mut self, text: &str, eof: bool) -> Result<State, Step> {
+    fn decide(&mut self, text: &str, eof: bool, offered: &Offered) -> Result<State, Step> {
+        if let Some(decided) = self.decide_python(text, eof, offered) {
+            return decided;
+        }
         let mut end = self.lead;
         for (row, kind) in self.opened.clone() {
             let start = match kind {
@@ -234,6 +241,21 @@ impl Candidate {
             }
         }
         self.decide_shared(text, eof).unwrap_or_else(|| Err(Step::Reject(end.min(text.len()))))
+    }
+
+    /// After a wrapper a call of an offered tool in Python, whatever the wrapper is for.
+    fn decide_python(&self, text: &str, eof: bool, offered: &Offered) -> Option<Result<State, Step>> {
+        let wrapper = |(_, kind): &&(&'static Dialect, DelimiterKind)| *kind == DelimiterKind::Wrapper;
+        let (row, _) = *self.opened.iter().find(wrapper).filter(|_| offered.is_named())?;
+        let at = ahead(text, self.delimiter, &[])?;
+        let inside = rest(text, at);
+        let listed =
+            inside.strip_prefix('[').map_or(inside, |list| rest(list, ahead(list, 0, &[]).unwrap_or(0)));
+        match offered.calls(listed, eof) {
+            Ok(true) => Some(Ok(self.own(row, &LIST, DelimiterKind::Wrapper, Start { at, recipient: None }))),
+            Ok(false) => None,
+            Err(()) => Some(Err(Step::More)),
+        }
     }
 
     /// After a wrapper in which none of its own calls stands: that of another row, or JSON.
@@ -339,12 +361,12 @@ impl Candidate {
         match style.read(text, self.delimiter) {
             // What of a header was written when the answer was cut off is nothing to the reader.
             Header::More if eof && self.alone && !self.quoted => {
-                Err(Step::Message { end: text.len(), thinking: false })
+                Err(Step::Message { end: text.len(), thinking: false, foreign: false })
             }
             Header::More => Err(Step::More),
             Header::No(at) => Err(Step::Reject(at)),
             Header::Message { end, .. } if self.quoted => Err(Step::Reject(end)),
-            Header::Message { end, thinking } => Err(Step::Message { end, thinking }),
+            Header::Message { end, thinking, foreign } => Err(Step::Message { end, thinking, foreign }),
             Header::Call { end, recipient } => {
                 let Some(at) = ahead(text, end, &[]) else { return Err(Step::Reject(end)) };
                 let sections =

@@ -8,9 +8,10 @@ use std::{ops::Range, sync::LazyLock};
 use super::{
     body::rest,
     byte_set::ByteSet,
-    rows::ROWS,
+    named::{Head, NamedStyle},
+    rows::{ROWS, THINK, TURNS},
     suffix,
-    table::{DIALECTS, DelimiterKind, Dialect},
+    table::{DIALECTS, DelimiterKind, Dialect, Form},
 };
 pub(super) use finder::{Finder, Needles};
 use words::{Word, Words};
@@ -31,6 +32,12 @@ pub(super) struct Meaning {
     pub(super) noise: bool,
     /// It means nothing to the reader at the end of an answer.
     pub(super) stops: bool,
+    /// The dialect whose models write it around an answer.
+    pub(super) around: Option<&'static str>,
+    /// It opens thinking, and is a word of prose, too.
+    pub(super) generic: bool,
+    /// What follows is said by somebody else: the user, or a tool.
+    pub(super) foreign: bool,
     /// A suffix may stand before its last bracket.
     suffixed: bool,
 }
@@ -53,6 +60,8 @@ pub(super) struct Delimiters {
     in_message: Lookout,
     /// What stands after names that open calls where a line starts.
     names: Vec<(&'static str, &'static Dialect)>,
+    /// What may stand before such names.
+    spaces: Vec<&'static str>,
     /// The bytes that may begin what only a line's start can hold.
     starts: ByteSet,
     thinking: Vec<(&'static str, &'static str)>,
@@ -103,7 +112,9 @@ impl Delimiters {
                     kind => entry(&mut sorted, delimiter.text).calls.push((row, kind)),
                 }
             }
-            for close in row.close {
+            let end = |form: &Form| if let Form::Named(style) = form { style.end } else { &[] };
+            let ends = row.forms.iter().flat_map(end).filter(|end| end.starts_with('<'));
+            for close in row.close.iter().chain(ends) {
                 entry(&mut sorted, close).closes = true;
             }
             for token in row.noise {
@@ -115,6 +126,14 @@ impl Delimiters {
             }
             for token in row.stops {
                 entry(&mut sorted, token).stops = true;
+            }
+            for tag in row.around {
+                entry(&mut sorted, tag).around = Some(row.name);
+            }
+            // Every text is full of letters: a result that begins with one is not looked for. Headers are read as such.
+            let result = row.result_begins();
+            if row.header.is_none() && !result.starts_with(char::is_alphanumeric) {
+                entry(&mut sorted, result).foreign = true;
             }
             if row.suffixed {
                 let opening = row.delimiters.iter().map(|delimiter| delimiter.text);
@@ -132,6 +151,12 @@ impl Delimiters {
         for (index, (open, close)) in thinking.iter().enumerate() {
             entry(&mut sorted, open).think = Some(index);
             entry(&mut sorted, close).unthink |= 1 << index;
+        }
+        for turn in TURNS {
+            entry(&mut sorted, turn).foreign = true;
+        }
+        for (open, _) in THINK {
+            entry(&mut sorted, open).generic = true;
         }
         sorted.retain(|delimiter| !delimiter.text.is_empty());
         sorted.sort_by_key(|delimiter| delimiter.text);
@@ -155,9 +180,29 @@ impl Delimiters {
         let headers: Vec<_> = rows.iter().filter_map(|row| Some((row.header?.address, *row))).collect();
         let lines: Vec<_> = rows.iter().flat_map(|row| row.starts.iter().map(|line| (*line, *row))).collect();
         let bare = rows.into_iter().filter(|row| row.delimiters.is_empty()).collect();
-        let begins = words.iter().chain(&headers).chain(&lines).filter_map(|(word, _)| word.bytes().next());
+        let head = |form: &Form| match form {
+            Form::Named(NamedStyle { head: Head::Between { open: "", before, .. }, .. }) => Some(*before),
+            _ => None,
+        };
+        let spaces = names.iter().flat_map(|(_, row)| row.forms.iter().filter_map(head));
+        let spaces: Vec<_> = spaces.filter(|space| !space.is_empty()).collect();
+        let begins = words.iter().chain(&headers).chain(&lines).map(|(word, _)| *word);
+        let begins = begins.chain(spaces.iter().copied()).filter_map(|word| word.bytes().next());
         let starts = begins.chain([b'`', b'~', b'{', b'[']).collect();
-        Self { sorted, ranges, bare, words, names, starts, thinking, lines, headers, in_text, in_message }
+        Self {
+            sorted,
+            ranges,
+            bare,
+            words,
+            names,
+            spaces,
+            starts,
+            thinking,
+            lines,
+            headers,
+            in_text,
+            in_message,
+        }
     }
 
     /// The dialects that have no delimiter.
@@ -173,6 +218,11 @@ impl Delimiters {
     /// What stands after names that open calls where a line starts.
     pub(super) fn names(&self) -> &[(&'static str, &'static Dialect)] {
         &self.names
+    }
+
+    /// What may stand before such names and is no part of them.
+    pub(super) fn spaces(&self) -> impl Iterator<Item = &'static str> + Clone {
+        self.spaces.iter().copied()
     }
 
     /// Lines without a meaning at the beginning of an answer.
@@ -273,6 +323,11 @@ pub fn thinking_ends() -> impl Iterator<Item = &'static str> {
 }
 
 impl Meaning {
+    /// Whether it is a token that nothing else is written as.
+    pub(super) fn is_special(&self) -> bool {
+        self.text.starts_with("<|") || self.text.starts_with("<｜") || self.text.ends_with("|>")
+    }
+
     /// Its length where the text, which is at its end, begins with it.
     fn at_end(&self, text: &str) -> Option<usize> {
         if text.starts_with(self.text) {

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::{Expect, JsonBody};
+use super::{Expect, JsonBody, JsonStyle};
 use crate::{
     body::{Cx, Ready, Step, Tail, ahead, cut, done_on_line, tail},
-    envelope::{Envelope, envelope, is_schema, written_arguments},
+    envelope::{Envelope, envelope, fits, is_schema, members, written_arguments},
     repair,
 };
 
@@ -19,7 +19,7 @@ impl JsonBody {
 
     pub(super) fn begin(&mut self, cx: &mut Cx<'_>) {
         // Without a delimiter a name proves little: the call begins when its arguments do.
-        let proven = !self.bare || self.arguments.is_some();
+        let proven = (!self.bare || self.arguments.is_some()) && !self.unusual;
         if let Some(name) = self.name.as_deref().filter(|_| proven && self.begun.is_none()) {
             self.begun = cx.begin(name, self.row.name);
         }
@@ -28,18 +28,33 @@ impl JsonBody {
     /// Reads the whole object and notes the call; false if it is none.
     pub(super) fn complete(&mut self, object: &str, text: &str, cx: &mut Cx<'_>) -> bool {
         let call = self.strict(object, text).or_else(|| self.read(object));
+        let call = call.or_else(|| self.keyed(object, cx));
         call.is_some_and(|call| self.note(call, text, self.pos, cx))
+    }
+
+    /// The call whose only member has the name of an offered tool, after a delimiter.
+    fn keyed(&self, object: &str, cx: &Cx<'_>) -> Option<Envelope> {
+        let sure = !self.bare && self.ends.is_none() && cx.offered.is_named();
+        let call = sure.then(|| envelope(object, JsonStyle::KEYED)).flatten()?;
+        cx.offered.contains(&call.name).then_some(Envelope { repaired: true, ..call })
     }
 
     fn note(&mut self, mut call: Envelope, text: &str, end: usize, cx: &mut Cx<'_>) -> bool {
         call.name = cx.offered.resolve(call.name);
         let schema = cx.offered.schema(&call.name);
-        if is_schema(&call.arguments, schema) {
+        if is_schema(&call.arguments, schema) || call.unusual && !cx.offered.contains(&call.name) {
+            return false;
+        }
+        let names = || members(&call.arguments);
+        if call.flat && !schema.is_some_and(|schema| names().is_some_and(|names| fits(&names, schema))) {
             return false;
         }
         if self.bare {
-            let alone =
-                self.alone && !self.array && cx.offered.is_named() && !cx.offered.requires(&call.name);
+            let alone = self.alone
+                && !call.unusual
+                && !self.array
+                && cx.offered.is_named()
+                && !cx.offered.requires(&call.name);
             if !(call.has_arguments || alone) || !cx.offered.contains(&call.name) {
                 return false;
             }
@@ -79,7 +94,7 @@ impl JsonBody {
             return None;
         }
         let (name, arguments) = (self.name.clone()?, arguments.to_owned());
-        Some(Envelope { name, arguments, has_arguments: true, repaired: false })
+        Some(Envelope::of(name, arguments, false))
     }
 
     fn read(&mut self, object: &str) -> Option<Envelope> {
@@ -88,13 +103,13 @@ impl JsonBody {
         }
         if object.starts_with('"') {
             let (arguments, repaired) = written_arguments(object)?;
-            return Some(Envelope { name: self.name.take()?, arguments, has_arguments: true, repaired });
+            return Some(Envelope::of(self.name.take()?, arguments, repaired));
         }
         let fixed = if repair::is_json(object) { None } else { Some(repair::value(object)?) };
         let name = self.name.take()?;
         let repaired = fixed.is_some();
         let arguments = fixed.unwrap_or_else(|| object.to_owned());
-        Some(Envelope { name, arguments, has_arguments: true, repaired })
+        Some(Envelope::of(name, arguments, repaired))
     }
 
     /// The delimiters after the body.
@@ -164,8 +179,8 @@ impl JsonBody {
         if let Some(close) = self.closes().find(|close| rest.starts_with(close)) {
             // The delimiters that end a call are for whoever has read its name.
             let end = self.pos + if self.ends.is_some() { 0 } else { close.len() };
-            if self.between() && !self.ready.is_empty() {
-                // Only the array's own end is missing.
+            if self.between() && !self.ready.is_empty() || self.outside() {
+                // Only the end of what stands around the calls is missing.
                 for ready in &mut self.ready {
                     (ready.repaired, ready.closed) = (true, true);
                 }

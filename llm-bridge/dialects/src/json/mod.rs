@@ -12,7 +12,7 @@ pub use style::JsonStyle;
 
 use super::{
     body::{Body, Cx, Lead, Ready, Step, Unfinished, ahead, cut, rest},
-    envelope::{NESTED, SIDE},
+    envelope::{self, Key, LISTED, NESTED, SIDE},
     repair,
     table::Dialect,
 };
@@ -42,6 +42,10 @@ pub(super) struct JsonBody {
     /// The object's escapes are those of JSON, and its members are there once: it need not be read again.
     plain: bool,
     array: bool,
+    /// How many objects stand around the calls.
+    around: usize,
+    /// The string being read has three quotes on each side.
+    tripled: bool,
     /// Commas or comments between the calls of an array had to be mended.
     mended: bool,
     /// Something other than a call was found in the body: none of it is one.
@@ -50,6 +54,8 @@ pub(super) struct JsonBody {
     object: usize,
     key: Range<usize>,
     key_is: Key,
+    /// It has members that only other dialects have: it is a call only of an offered tool.
+    unusual: bool,
     name: Option<String>,
     arguments: Option<usize>,
     arguments_end: Option<usize>,
@@ -74,13 +80,6 @@ enum Expect {
     Tail,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
-    Name,
-    Arguments,
-    Other,
-}
-
 impl JsonBody {
     pub(super) fn new(row: &'static Dialect, style: JsonStyle, at: usize, bare: bool, alone: bool) -> Self {
         Self {
@@ -100,12 +99,15 @@ impl JsonBody {
             broken: None,
             plain: true,
             array: false,
+            around: 0,
+            tripled: false,
             mended: false,
             foreign: false,
             start: at,
             object: 0,
             key: 0..0,
             key_is: Key::Other,
+            unusual: false,
             name: None,
             arguments: None,
             arguments_end: None,
@@ -177,12 +179,22 @@ impl JsonBody {
 
     /// Directly inside the object that is the call.
     fn at_member(&self) -> bool {
-        self.ends.is_none() && self.stack.len() == 1 + usize::from(self.array)
+        self.ends.is_none() && self.depth() == 1 + usize::from(self.array)
     }
 
     /// In an array, and in none of its elements.
     fn between(&self) -> bool {
-        self.array && self.stack.len() == 1
+        self.array && self.depth() == 1
+    }
+
+    /// The calls have ended; what stands around them has not.
+    fn outside(&self) -> bool {
+        self.around > 0 && self.depth() == 0 && !self.ready.is_empty()
+    }
+
+    /// How many brackets are open, but for those around the calls.
+    fn depth(&self) -> usize {
+        self.stack.len().saturating_sub(self.around)
     }
 
     /// What stands here makes the whole body none.
@@ -193,19 +205,20 @@ impl JsonBody {
 
     fn key_end(&mut self, text: &str) -> Option<Step> {
         let key = cut(text, self.key.clone());
-        self.key_is = if self.style.names.contains(&key) {
-            Key::Name
-        } else if self.style.arguments.contains(&key) {
-            Key::Arguments
-        } else {
-            Key::Other
-        };
+        let before = cut(text, self.object + 1..self.key.start - 1);
+        if key == LISTED && before.trim().is_empty() && self.around == 0 && !self.array && !self.style.keyed {
+            self.around = 1;
+            return None;
+        }
+        let (key_is, unusual) = envelope::key(self.style, key);
+        self.key_is = key_is;
+        self.unusual |= unusual;
         let again = match self.key_is {
             Key::Name => self.name.is_some(),
             Key::Arguments => self.arguments.is_some(),
             Key::Other => NESTED.contains(&key),
         };
-        self.plain &= !again;
+        self.plain &= !again && !unusual;
         let fits = self.key_is != Key::Other || SIDE.contains(&key) || NESTED.contains(&key);
         (self.bare && !fits).then(|| self.refuse())
     }
@@ -234,6 +247,8 @@ impl JsonBody {
             // The comma may turn out to be one too many.
             Expect::Key => self.comma,
             Expect::Value if self.stack.last() == Some(&b'[') => self.comma,
+            // An empty string may turn out to be the first two of three quotes.
+            Expect::Comma if self.pos == self.string + 2 => self.string,
             _ => self.pos,
         }
     }

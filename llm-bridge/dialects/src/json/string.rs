@@ -24,13 +24,20 @@ impl JsonBody {
                 self.pos = bytes.len();
                 break;
             };
-            self.pos += hit + 1;
-            if rest.get(hit) == Some(&b'\\') {
+            let behind = rest.get(hit..).unwrap_or_default();
+            if behind.first() == Some(&b'\\') {
                 self.escaped = true;
-            } else {
+            } else if !self.tripled || behind.starts_with(&[quote; 3]) {
+                self.pos += hit + if self.tripled { 3 } else { 1 };
+                self.tripled = false;
                 ended = true;
                 break;
+            } else if behind.len() < 3 && behind.iter().all(|byte| *byte == quote) {
+                // More of the three may come.
+                self.pos += hit;
+                break;
             }
+            self.pos += hit + 1;
         }
         // Deltas must not hand on a string that strict JSON forbids; without them the whole is checked at the end.
         if check && self.broken.is_none() {

@@ -17,6 +17,17 @@ impl JsonBody {
             }
             self.scalar_end(text);
         }
+        if self.around > 0 && self.depth() == 0 {
+            // Only the array of calls, or the call, stands in the object.
+            let fits = match self.expect {
+                Comma => matches!(byte, b'}' | b'<'),
+                Value => byte == b'[',
+                _ => byte == b':',
+            };
+            if !fits {
+                return Some(self.refuse());
+            }
+        }
         if self.between() {
             let strict = match byte {
                 b'{' => matches!(self.expect, Value | ValueOrEnd),
@@ -38,6 +49,12 @@ impl JsonBody {
                     return Some(self.refuse());
                 }
                 return self.close(text, cx);
+            }
+            (b'"' | b'\'', Comma)
+                if self.pos == self.string + 2 && text.as_bytes().get(self.string) == Some(&byte) =>
+            {
+                self.expects(false);
+                (self.quote, self.tripled) = (Some(byte), true);
             }
             (b'"' | b'\'', expect) => {
                 self.expects(byte == b'"' && matches!(expect, Value | ValueOrEnd | KeyOrEnd | WantKey));
@@ -85,7 +102,14 @@ impl JsonBody {
 
     fn open(&mut self, byte: u8, expect: Expect, cx: &mut Cx<'_>) -> Option<Step> {
         let object = byte == b'{';
-        let place = match self.stack.len() {
+        // The call stands in a bracket that is one too many.
+        let doubled =
+            object && expect == Expect::KeyOrEnd && self.depth() == 1 && !self.array && self.around == 0;
+        if doubled && self.ends.is_none() && !self.bare {
+            self.around = 1;
+            self.mended = true;
+        }
+        let place = match self.depth() {
             0 if self.ends.is_some() => {
                 self.object = self.pos;
                 self.arguments = Some(self.pos);
@@ -105,14 +129,14 @@ impl JsonBody {
             self.object = self.pos;
             self.key_is = Key::Other;
             self.plain = true;
+            self.unusual = false;
             (self.name, self.arguments, self.arguments_end) = (None, None, None);
             self.sent = 0;
         } else if self.at_member() && self.key_is == Key::Arguments && self.arguments.is_none() {
             self.arguments = Some(self.pos);
-            if !object {
-                return Some(self.refuse());
+            if object {
+                self.begin(cx);
             }
-            self.begin(cx);
         }
         self.expects(matches!(expect, Expect::Start | Expect::Value | Expect::ValueOrEnd));
         self.stack.push(byte);

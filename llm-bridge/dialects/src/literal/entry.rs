@@ -35,8 +35,25 @@ impl Literals {
                 Ends::No => {}
             }
         }
+        let unnamed = matches!(byte, b'"' | b'\'' | b'[' | b'{' | b'-' | b'0'..=b'9');
+        if unnamed && self.position(out) {
+            self.part = Part::Value;
+            return None;
+        }
         self.part = Part::BareKey(self.pos);
         None
+    }
+
+    /// Writes the name of a value that stands without one, if the arguments' order is known.
+    fn position(&mut self, out: &mut String) -> bool {
+        let python = self.style.is_python() && self.stack.len() == 1;
+        let Some(name) = self.positions.get(self.unnamed).filter(|_| python).cloned() else { return false };
+        self.unnamed += 1;
+        self.repaired = true;
+        self.entry(out);
+        quoted(&name, out);
+        out.push(':');
+        true
     }
 
     pub(super) fn bare_key(&mut self, start: usize, text: &str, out: &mut String) -> Option<Read> {
@@ -65,8 +82,19 @@ impl Literals {
             // The only other keys a JSON writer of Python takes and models use.
             word::is_plain_integer(key)
         };
-        if !good {
+        let arguments = self.stack.len() == 1;
+        let unnamed = arguments && matches!(key, "True" | "False" | "None");
+        if unnamed && matches!(text.as_bytes().get(self.pos), Some(b',' | b')')) && self.position(out) {
+            word::literal(key, python, out);
+            self.part = Part::After;
+            return None;
+        }
+        if !good || arguments && self.positions.iter().take(self.unnamed).any(|name| name == key) {
             return Some(Read::Fail);
+        }
+        if arguments {
+            // No value without a name comes after one that has it.
+            self.positions.truncate(self.unnamed);
         }
         self.entry(out);
         quoted(key, out);

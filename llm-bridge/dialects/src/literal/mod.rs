@@ -96,6 +96,12 @@ pub(super) struct Literals {
     doubt: Option<usize>,
     /// The last key had no quotes.
     bare: bool,
+    /// The names of the arguments in their order, for values that have none.
+    positions: Vec<String>,
+    /// A bracket stands around the call.
+    around: bool,
+    /// How many values without a name there have been.
+    unnamed: usize,
 }
 
 impl Literals {
@@ -109,7 +115,20 @@ impl Literals {
             repaired: false,
             doubt: None,
             bare: false,
+            positions: Vec::new(),
+            around: false,
+            unnamed: 0,
         }
+    }
+
+    /// The reader of arguments that have these names in their order, where they are written without.
+    pub(super) fn at_positions(self, positions: Vec<String>) -> Self {
+        Self { positions, ..self }
+    }
+
+    /// The reader of a call that may stand in another bracket of its own kind.
+    pub(super) fn within(self, around: bool) -> Self {
+        Self { around, ..self }
     }
 
     pub(super) fn pos(&self) -> usize {

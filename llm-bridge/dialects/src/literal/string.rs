@@ -202,7 +202,8 @@ impl Literals {
         let mut depth = self.stack.len();
         for byte in after.bytes() {
             if depth == 0 {
-                return if matches!(byte, b')' | b'"' | b'\'') { Ends::No } else { Ends::Yes(()) };
+                let ends = self.around && byte == b')' || !matches!(byte, b')' | b'"' | b'\'');
+                return if ends { Ends::Yes(()) } else { Ends::No };
             }
             if byte != self.closer(depth) {
                 return Ends::Yes(());

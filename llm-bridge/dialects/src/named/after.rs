@@ -6,19 +6,28 @@ use crate::{
     envelope::{members, wrapped_arguments},
 };
 
+/// What may stand between JSON and the end of its call without a meaning: of a fence around it, or one bracket too many.
+const STRAYS: &[u8] = b"`>)}";
+
+/// Whether a bracket is among what stands there without a meaning.
+fn holds_bracket(strays: &str) -> bool {
+    strays.contains(['}', ')', '>'])
+}
+
 impl NamedBody {
     /// Passes over the delimiters that end the call; the arguments before them are whole.
     pub(super) fn end(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
-        let fence: &[u8] = if matches!(self.style.arguments, Arguments::Json) { b"`" } else { b"" };
+        let strays: &[u8] =
+            if matches!(self.style.arguments, Arguments::Json) || self.closed { STRAYS } else { b"" };
         let object = self.around_object().filter(|_| self.closed).map(|(_, close)| *close);
-        let ends = || self.style.end.iter().copied().chain(object);
+        let ends = || self.style.end.iter().copied().chain(object).chain(self.printed.then_some(")"));
         let mut open = false;
-        // A fence may stand around the arguments that is none of the dialect's own.
-        for stray in [&[], fence] {
+        for stray in [&[], strays] {
             let next = ahead(text, self.pos, stray).unwrap_or(self.pos);
             let behind = rest(text, next);
             if let Some(end) = ends().find(|end| behind.starts_with(end)) {
                 self.ended = true;
+                self.repaired |= holds_bracket(cut(text, self.pos..next));
                 self.pos = next + end.len();
                 return None;
             }
@@ -73,9 +82,15 @@ impl NamedBody {
         if self.listed {
             return self.after_element(text, eof);
         }
-        let tail = tail(text, self.pos, self.row.close, b"`", eof);
+        let json = matches!(self.style.arguments, Arguments::Json);
+        let strays: &[u8] = if json { STRAYS } else { b"`" };
+        let tail = tail(text, self.pos, self.row.close, strays, eof);
         if let Tail::Closed(end) = tail {
-            self.ready.iter_mut().for_each(|ready| ready.closed = true);
+            let close = ahead(text, self.pos, strays).unwrap_or(self.pos);
+            let mended = holds_bracket(cut(text, self.pos..close));
+            self.ready
+                .iter_mut()
+                .for_each(|ready| (ready.closed, ready.repaired) = (true, ready.repaired | mended));
             return Some(Step::Done(end));
         }
         if let Tail::Cut(end) = tail {

@@ -1,11 +1,9 @@
 //! The arguments after a name: which notation they are in, and reading those that are no tags.
 
-use serde_json::Value;
-
 use super::{Arguments, NamedBody, Part, head, head::MAX_NAME};
 use crate::{
     body::{Body, Cx, Is, Step, ahead, cut, is, is_any, rest},
-    envelope::members,
+    envelope::{fits, members},
     json::JsonBody,
     literal::{Literals, Read},
     table::DelimiterKind,
@@ -14,7 +12,10 @@ use crate::{
 impl NamedBody {
     pub(super) fn arguments(&mut self, text: &str, eof: bool, cx: &Cx<'_>) -> Option<Step> {
         if let Arguments::Literals(style) = self.style.arguments {
-            self.literals = Some(Literals::new(style, self.pos));
+            // Without a delimiter values without names may be those of any program.
+            let named = self.properties(cx).filter(|_| !self.unmarked && !self.bare);
+            let positions = named.map(|all| all.keys().cloned().collect()).unwrap_or_default();
+            self.literals = Some(Literals::new(style, self.pos).at_positions(positions).within(self.printed));
             self.part = Part::Literals;
             return None;
         }
@@ -173,12 +174,4 @@ impl NamedBody {
             }
         }
     }
-}
-
-/// Whether arguments of these names are those of a tool: it has them all, and none is missing.
-fn fits(names: &[String], schema: &Value) -> bool {
-    let has = |name: &String| schema.get("properties").is_some_and(|all| all.get(name).is_some());
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    let given = |name: &Value| name.as_str().is_some_and(|name| names.iter().any(|given| given == name));
-    names.iter().all(has) && required.into_iter().all(given)
 }

@@ -164,6 +164,16 @@ fn up_to<'a>(text: &'a str, close: &[&str], eof: bool) -> Found<'a> {
     Found::More
 }
 
+/// The name before an object of arguments where what closes it is missing: `<function=NAME{`, `<function=NAME({`.
+pub(super) fn before_object<'a>(head: &Head, text: &'a str) -> Option<Named<'a>> {
+    let Head::Between { close: [">"], .. } = head else { return None };
+    let area = text.get(..text.floor_char_boundary(MAX_NAME))?;
+    let end = area.find(['{', '>', '<', '\n']).filter(|end| rest(area, *end).starts_with('{'))?;
+    let name = area.get(..end)?.trim_end_matches('(').trim();
+    let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.');
+    (!name.is_empty() && name.chars().all(part)).then(|| Named { name: name.into(), tag: "", end })
+}
+
 fn attribute_name<'a>(text: &'a str, attribute: &str, close: &str) -> Found<'a> {
     let mut quote = None;
     for (at, char) in text.char_indices() {

@@ -18,7 +18,9 @@ pub(crate) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: boo
         };
         // A tool without arguments: nothing but the end follows.
         let empty = matches!(style.arguments, Arguments::Tags(_)).then_some(row.close).unwrap_or_default();
-        let begins = is_any(text, empty.iter().copied().chain([open]));
+        // A fence may stand around JSON.
+        let fence = matches!(style.arguments, Arguments::Json).then_some("```");
+        let begins = is_any(text, empty.iter().copied().chain([open]).chain(fence));
         return if addressed { lead_is(begins) } else { Lead::No };
     }
     let text = if style.list {

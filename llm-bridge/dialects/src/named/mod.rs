@@ -26,6 +26,7 @@ use super::{
     elements::End,
     json::JsonBody,
     literal::{LiteralStyle, Literals},
+    offered::Offered,
     table::{DelimiterKind, Dialect},
     typing::Types,
 };
@@ -41,6 +42,17 @@ pub struct NamedStyle {
     pub end: &'static [&'static str],
     /// The calls are the elements of a list: `[f(), g()]`.
     pub list: bool,
+}
+
+/// What stands before a call whose result a program prints.
+const PRINT: &str = "print(";
+
+impl NamedStyle {
+    /// Calls are written as in a program.
+    fn is_program(&self) -> bool {
+        let Arguments::Literals(style) = self.arguments else { return false };
+        self.head.open().is_empty() && style.close == b')'
+    }
 }
 
 /// How arguments are written. A JSON object is read in the place of tags as well.
@@ -74,6 +86,8 @@ pub(super) struct NamedBody {
     start: usize,
     /// The list of calls has been opened.
     listed: bool,
+    /// The call stands in one that prints what it gives.
+    printed: bool,
     name: Option<String>,
     json: Option<Box<JsonBody>>,
     literals: Option<Literals>,
@@ -164,6 +178,7 @@ impl NamedBody {
             part: Part::Call,
             start: at,
             listed: false,
+            printed: false,
             name: recipient,
             json: None,
             literals: None,
@@ -213,6 +228,13 @@ impl NamedBody {
         match is(self.rest(text), open) {
             Is::Yes => {
                 self.pos += open.len();
+                match self.is_printed(self.rest(text), eof, cx.offered) {
+                    Ok(printed) => {
+                        self.printed = printed;
+                        self.pos += if printed { PRINT.len() } else { 0 };
+                    }
+                    Err(()) => return Some(Step::More),
+                }
                 self.start = self.pos;
                 self.part = Part::Name;
                 self.name.take().and_then(|name| self.begin(self.recipient(name, cx), cx))
@@ -220,6 +242,15 @@ impl NamedBody {
             Is::Open if !eof => Some(Step::More),
             _ => Some(Step::Reject(self.pos)),
         }
+    }
+
+    /// Whether the call of an offered tool stands in one that prints what it gives; an error while more text decides.
+    fn is_printed(&self, text: &str, eof: bool, offered: &Offered) -> Result<bool, ()> {
+        if !self.style.is_program() || self.unmarked || is(text, PRINT) == Is::No {
+            return Ok(false);
+        }
+        text.strip_prefix(PRINT)
+            .map_or(if eof { Ok(false) } else { Err(()) }, |call| offered.calls(call, eof))
     }
 
     /// The tool that a header addresses, without the namespace that its dialect puts before it.
@@ -233,7 +264,11 @@ impl NamedBody {
     }
 
     fn named(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
-        let named = match head::name(&self.style.head, rest(text, self.start), eof) {
+        let behind = rest(text, self.start);
+        let before_object = head::before_object(&self.style.head, behind);
+        let mended = before_object.is_some();
+        let named = match before_object.map_or_else(|| head::name(&self.style.head, behind, eof), Found::Name)
+        {
             Found::Name(named) => named,
             Found::More => return Some(Step::More),
             Found::No(at) => return self.named_alone(text, self.start + at, eof, cx),
@@ -241,6 +276,7 @@ impl NamedBody {
         let (name, closed) = (named.name.into_owned(), named.tag.trim_end().ends_with('/'));
         self.pos = self.start + named.end;
         let step = self.begin(name, cx);
+        self.repaired |= mended;
         if closed && step.is_none() {
             // A tag that closes itself: a call without arguments.
             self.ended = true;

@@ -1,6 +1,9 @@
 //! Dialects whose calls are JSON objects with the tool's name in them.
 
-use super::{THINK, literals::python};
+use super::{
+    THINK,
+    literals::{LIST, python},
+};
 use crate::{
     json::JsonStyle,
     named::Head,
@@ -22,7 +25,7 @@ pub(super) const ROWS: &[Dialect] = &[
         .delimiters(&[Delimiter::wrapper("<tool_call>")])
         .close(&["</tool_call>"])
         .on_lines()
-        .noise(&["<response>", "</response>"])
+        .around(&["<response>", "</response>"])
         .results("<tool_output>\n{content}\n</tool_output>"),
     Dialect::new("bare_json", OBJECT)
         // Left over where a server has eaten the opening delimiter of another dialect as a special token.
@@ -43,7 +46,7 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("phi4_mini_json", ARRAY)
         .delimiters(&[Delimiter::line("functools"), Delimiter::word("functools")]),
     Dialect::new("firefunction", ARRAY).delimiters(&[Delimiter::line("functools")]),
-    Dialect::new("nemotron_deci", ARRAY)
+    Dialect::new("nemotron_deci", &[Form::Json(JsonStyle::PLAIN.in_array()), LIST])
         .delimiters(&[Delimiter::wrapper("<TOOLCALL>")])
         .close(&["</TOOLCALL>"])
         .results("<TOOL_RESPONSE>[{content}]</TOOL_RESPONSE>"),
@@ -51,11 +54,12 @@ pub(super) const ROWS: &[Dialect] = &[
         .delimiters(&[Delimiter::wrapper("<tool_calls>")])
         .close(&["</tool_calls>"])
         .on_lines()
-        .noise(&["[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"]),
+        .noise(&["[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"])
+        .stops(&["[END FINAL RESPONSE]"]),
     Dialect::new("hunyuan_a13b", ARRAY)
         .delimiters(&[Delimiter::wrapper("<tool_calls>")])
         .close(&["</tool_calls>"])
-        .noise(&["<answer>", "</answer>"]),
+        .around(&["<answer>", "</answer>"]),
     Dialect::new("granite", ARRAY)
         .delimiters(&[Delimiter::wrapper("<|tool_call|>")])
         .close(&["<|end_of_text|>", "<|/tool_call|>"])

@@ -15,7 +15,7 @@ pub(super) const fn python(head: Head, list: bool) -> Form {
 }
 
 const PYTHON: Form = python(Head::between("", &["("]), false);
-const LIST: Form = python(Head::between("", &["("]), true);
+pub(crate) const LIST: Form = python(Head::between("", &["("]), true);
 
 const fn braces(open: &'static str, quotes: &'static [&'static str]) -> Form {
     let arguments = Arguments::Literals(LiteralStyle { assign: b':', close: b'}', quotes });
@@ -44,8 +44,9 @@ pub(super) const ROWS: &[Dialect] = &[
         .results("<|tool_response_start|>{content}<|tool_response_end|>")
         .thinking(THINK),
     Dialect::new("olmo3", &[PYTHON, LIST])
-        .delimiters(&[Delimiter::wrapper("<function_calls>")])
-        .close(&["</function_calls>"])
+        // The second is a tag of Gemma 3.
+        .delimiters(&[Delimiter::wrapper("<function_calls>"), Delimiter::wrapper("<tool_code>")])
+        .close(&["</function_calls>", "</tool_code>"])
         .on_lines(),
     Dialect::new("gemma4", &[braces("call:", QUOTES), PARENTHESES, braces(":", QUOTES), braces("", QUOTES)])
         .delimiters(&[Delimiter::wrapper("<|tool_call>"), Delimiter::line("call:")])

@@ -19,6 +19,8 @@ pub(crate) const HEADER: HeaderStyle = HeaderStyle {
         ("<|content_invoke_tool_json|>", Kind::Call),
     ],
     within: &["<|channel|>", "<|constrain|>"],
+    turn: "<|start|>",
+    format: "<|constrain|>",
     words: &["assistant", "analysis", "commentary", "final", "thought", "json", "xml", "code", "text"],
     thinking: &["analysis", "thought"],
     address: "to=",

@@ -13,12 +13,36 @@ use super::table::Dialect;
 #[cfg(test)]
 pub(super) use messages::HEADER;
 
+pub(super) use literals::LIST;
+
 /// All of them, by family.
 pub(super) const ROWS: &[&[Dialect]] =
     &[json::ROWS, tags::ROWS, wrapped::ROWS, literals::ROWS, messages::ROWS];
 
-/// Thinking delimiters that many models share.
-const THINK: &[(&str, &str)] = &[
+/// How the turns of others begin: a model that writes one makes up what they say.
+pub(super) const TURNS: &[&str] = &[
+    "<|im_start|>user",
+    "<|im_start|>tool",
+    "<|im_start|>system",
+    "<|start_header_id|>user",
+    "<|start_header_id|>ipython",
+    "<|start_header_id|>tool",
+    "<start_of_turn>user",
+    "<|turn>user",
+    "<|user|>",
+    "<|observation|>",
+    "<|im_user|>",
+    "<|im_system|>",
+    "<｜User｜>",
+    "<seed:bos>user",
+    "<seed:bos>tool",
+    "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>",
+    "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>",
+    "[INST]",
+];
+
+/// Thinking delimiters that many models share. They are words of prose, too.
+pub(super) const THINK: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),

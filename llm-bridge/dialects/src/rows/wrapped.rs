@@ -32,6 +32,7 @@ pub(super) const ROWS: &[Dialect] = &[
         Delimiter::wrapper("[TOOL_CALLS]"),
         Delimiter::name("[ARGS]{"),
         Delimiter::name("[TOOL_CALLS]{"),
+        Delimiter::name("{"),
     ])
     .close(&["[/TOOL_CALLS]"])
     .open_ended()
@@ -67,26 +68,15 @@ pub(super) const ROWS: &[Dialect] = &[
     .delimiters(&[Delimiter::wrapper("<｜tool▁calls▁begin｜>"), Delimiter::call("<｜tool▁call▁begin｜>")])
     .close(&["<｜tool▁calls▁end｜>"])
     .results("<｜tool▁output▁begin｜>{content}<｜tool▁output▁end｜>"),
-    Dialect::new(
-        "kimi_k2",
-        &[json(
-            Head::Between {
-                open: "<|tool_call_begin|>",
-                close: &["<|tool_call_argument_begin|>"],
-                before: "functions.",
-                id: ":",
-                written_id: ":0",
-            },
-            &["<|tool_call_end|>"],
-        )],
-    )
-    .delimiters(&[
-        Delimiter::wrapper("<|tool_calls_section_begin|>"),
-        Delimiter::wrapper("<|tool_call_section_begin|>"),
-        Delimiter::call("<|tool_call_begin|>"),
-    ])
-    .close(&["<|tool_calls_section_end|>", "<|tool_call_section_end|>"])
-    .thinking(THINK),
+    Dialect::new("kimi_k2", &[json(kimi("<|tool_call_begin|>"), KIMI_END), json(kimi(""), KIMI_END)])
+        .delimiters(&[
+            Delimiter::wrapper("<|tool_calls_section_begin|>"),
+            Delimiter::wrapper("<|tool_call_section_begin|>"),
+            Delimiter::call("<|tool_call_begin|>"),
+            Delimiter::name("<|tool_call_argument_begin|>"),
+        ])
+        .close(&["<|tool_calls_section_end|>", "<|tool_call_section_end|>"])
+        .thinking(THINK),
     Dialect::new("functionary_v31", &[json(Head::between("<function=", &[">"]), &["</function>"])])
         .delimiters(&[Delimiter::inner("<function=")]),
     Dialect::new("functionary_v32", &[json(Head::between("", &["\n"]), &[])])
@@ -114,6 +104,19 @@ pub(super) const ROWS: &[Dialect] = &[
     .thinking(&[("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>")])
     .noise(&["<|plamo:tag|>", "<|plamo:msg|>"]),
 ];
+
+const KIMI_END: &[&str] = &["<|tool_call_end|>"];
+
+/// A name with a namespace and an id, after such a delimiter.
+const fn kimi(open: &'static str) -> Head {
+    Head::Between {
+        open,
+        close: &["<|tool_call_argument_begin|>"],
+        before: "functions.",
+        id: ":",
+        written_id: ":0",
+    }
+}
 
 const PLAMO_ARGUMENTS: &[&str] = &[
     "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>",

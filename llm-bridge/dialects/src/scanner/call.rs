@@ -1,6 +1,6 @@
 //! Candidates for calls: fed until they are calls, which are handed out, or none, which become text again.
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memchr2};
 
 use super::{Dropped, List, Pending, Place, Scanner, State, Went};
 use crate::{
@@ -45,7 +45,11 @@ impl Scanner {
                 let reason = if cut_off { Abort::Incomplete } else { Abort::Unreadable };
                 self.reject(candidate, at, text, reason, sink)
             }
-            Step::Message { end, thinking } => {
+            Step::Message { foreign: true, .. } if self.called => {
+                self.state = State::Over;
+                (0, true)
+            }
+            Step::Message { end, thinking, .. } => {
                 sink(Event::Frame(cut(text, 0..end)));
                 self.thinking = thinking.then_some(MESSAGE);
                 self.place = Place { blank: self.place.blank, framing: true, ..Place::start() };
@@ -283,23 +287,15 @@ impl Scanner {
         let open = self.thinking.unwrap_or(0);
         let cap = text.floor_char_boundary(self.options.max_call_bytes);
         let seen = if open & !self.unclosed == 0 { text.len() } else { pending.seen };
-        let pairs = self.delimiters.thinking().iter().enumerate();
-        let closes = pairs.filter(|(row, _)| open & (1 << row) != 0).map(|(_, delimiters)| delimiters.1);
-        let longest = closes.clone().map(str::len).max().unwrap_or(1);
-        let area = text.as_bytes().get(seen..cap).unwrap_or_default();
-        let suffixed =
-            closes.clone().filter_map(|close| close.strip_suffix('>')).map(|stem| format!("{stem}:"));
-        let suffixed = suffixed.filter_map(|close| memmem::find(area, close.as_bytes())).min();
-        let close = closes.filter_map(|close| memmem::find(area, close.as_bytes())).chain(suffixed).min();
-        // A closing delimiter may have begun at the end of what was searched.
-        let searched = text.floor_char_boundary(cap.saturating_sub(longest)).max(pending.end);
+        let (close, searched) = self.closing(open, cut(text, 0..cap), seen);
+        let searched = searched.max(pending.end);
         let over = text.len() > cap;
         if close.is_none() && !eof && !over {
             self.state = State::Pending(Pending { seen: searched, ..pending });
             return (0, false);
         }
         // What is longer than the cap is thinking too: nothing says yet that it ends.
-        if let Some(stop) = close.map(|at| seen + at).or(over.then_some(searched)) {
+        if let Some(stop) = close.or(over.then_some(searched)) {
             let alone = self.is_all_there_is(cut(text, stop..text.len()), eof);
             if alone.is_none() && !counts && !over {
                 self.state = State::Pending(Pending { seen: stop, ..pending });

@@ -19,6 +19,9 @@ use crate::{
 /// A longer line is no tag line.
 const MAX_LINE: usize = 16 << 10;
 
+/// What arguments begin with that have no delimiter.
+const OBJECT: &str = "{";
+
 /// What the first thing on a line is.
 pub(super) enum Line {
     /// Nothing that only a line's start can hold.
@@ -142,7 +145,11 @@ impl Scanner {
                 }
             }
         }
-        if self.place.margin && first.is_some_and(|first| self.offered.begins(first)) {
+        let begins_name = |first: u8| {
+            self.offered.begins(first)
+                || self.delimiters.spaces().any(|space| space.as_bytes().first() == Some(&first))
+        };
+        if self.place.margin && first.is_some_and(begins_name) {
             match self.name(rest, eof) {
                 Ok(None) => {}
                 Ok(Some(row)) => {
@@ -206,11 +213,27 @@ impl Scanner {
 
     /// The dialect whose calls begin with a tool's name and what stands after it; an error while more text decides.
     fn name(&self, text: &str, eof: bool) -> Result<Option<&'static Dialect>, ()> {
-        let Some(name) = self.offered.named_by(text, eof)? else { return Ok(None) };
-        let behind = cut(text, name.len()..text.len());
+        if is_any(text, self.delimiters.spaces()) == Is::Open && !eof {
+            return Err(());
+        }
+        let spaces = self.delimiters.spaces().filter(|space| text.starts_with(space));
+        let mut named = None;
+        for space in spaces.chain([""]) {
+            let apart = cut(text, space.len()..text.len());
+            if apart.is_empty() && !eof {
+                return Err(());
+            }
+            named = named.or(self.offered.named_by(apart, eof)?.map(|name| (name, apart)));
+        }
+        let Some((name, named)) = named else { return Ok(None) };
+        let behind = cut(named, name.len()..named.len());
+        // Where only an object follows, the tool has to say that it takes it.
+        let known = self.offered.schema(name).is_some();
         let wanted = |row: &Dialect| self.options.only.is_none_or(|only| only == row.name);
         let mut open = false;
-        for (word, row) in self.delimiters.names().iter().filter(|(_, row)| wanted(row)) {
+        let counts = |word: &str| known || word.trim_start() != OBJECT;
+        let names = self.delimiters.names().iter().filter(|(word, row)| wanted(row) && counts(word));
+        for (word, row) in names {
             match is(behind, word) {
                 Is::Yes => return Ok(Some(row)),
                 Is::Open => open |= !eof,

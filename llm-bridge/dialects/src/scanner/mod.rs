@@ -1,9 +1,11 @@
 //! The scanner: text passes through, candidates for calls are fed to their bodies, thinking is kept apart.
 
+mod aside;
 mod call;
 mod dropped;
 mod line;
 mod list;
+mod over;
 mod place;
 mod text;
 mod word;
@@ -16,6 +18,7 @@ use super::{
     candidate::Candidate,
     delimiters::Delimiters,
 };
+use aside::Aside;
 use dropped::Dropped;
 use list::List;
 use place::{Opening, Place};
@@ -48,6 +51,8 @@ pub struct Scanner {
     spent: usize,
     /// Pairs of thinking delimiters that are known not to be closed up to the end of the text.
     unclosed: u64,
+    /// Pairs of thinking delimiters of which the text speaks.
+    mentioned: u64,
     /// Up to here, open thinking is known to be closed later.
     closed: usize,
     /// A call has been found.
@@ -65,6 +70,9 @@ enum State {
     Coded(Pending),
     List(List),
     Dropped(Dropped),
+    Aside(Aside),
+    /// The answer has ended.
+    Over,
 }
 
 /// Calls inside open thinking or code: they count only if it is not closed.
@@ -103,6 +111,7 @@ impl Scanner {
             inside: 0,
             spent: 0,
             unclosed: 0,
+            mentioned: 0,
             closed: 0,
             called: false,
             opening: Opening::START,
@@ -157,6 +166,8 @@ impl Scanner {
                 State::Coded(pending) => self.coded(pending, rest, eof, sink),
                 State::List(list) => self.list(list, rest, sink),
                 State::Dropped(dropped) => self.dropped(dropped, rest, eof, sink),
+                State::Aside(aside) => self.aside(aside, rest, eof, sink),
+                State::Over => self.over(rest, sink),
                 State::Pending(pending) => self.pending(pending, rest, eof, sink),
             };
             used += went;

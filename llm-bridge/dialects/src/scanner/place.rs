@@ -82,6 +82,14 @@ impl Last {
         last
     }
 
+    /// Within a sentence, after a word.
+    pub(super) fn is_in_sentence(self) -> bool {
+        let [.., before, last] = self.0.to_be_bytes();
+        last == b'('
+            || last == b' '
+                && (before.is_ascii_alphanumeric() || b",;".contains(&before) || !before.is_ascii())
+    }
+
     pub(super) fn opens_quote(self) -> bool {
         let last = self.0.to_be_bytes();
         let [.., before, quote] = last;

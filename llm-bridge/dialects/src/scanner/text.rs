@@ -2,16 +2,13 @@
 
 use std::ptr;
 
-use super::{Scanner, State, Went, line::Line, place::Opening};
+use super::{Scanner, State, Went, aside::Aside, line::Line, place::Opening};
 use crate::{
     Event,
-    body::{ahead, cut},
+    body::cut,
     candidate::Candidate,
     delimiters::{Finder, Found, MESSAGE, Meaning},
 };
-
-/// How many tokens may end an answer.
-const MAX_STOPS: usize = 16;
 
 /// What has become of a delimiter.
 enum Act {
@@ -109,18 +106,25 @@ impl Scanner {
                 }
                 Found::Delimiter(delimiter, len) => {
                     self.emit(cut(text, from..found), sink);
-                    if delimiter.stops && !self.place.quoted() {
-                        match self.is_end(rest, eof) {
-                            Some(true) => {
-                                sink(Event::Frame(rest));
-                                return (text.len(), false);
-                            }
-                            Some(false) => {}
-                            None => return (found, false),
+                    let lead = lead && found == at;
+                    match self.ends_answer(delimiter, rest, lead, eof) {
+                        Some(true) => {
+                            self.state = State::Over;
+                            return (found, true);
                         }
+                        Some(false) => {}
+                        None => return (found, false),
                     }
                     from = found;
-                    let act = self.delimiter(delimiter, len, found, lead && found == at, sink, rest);
+                    let act = match self.is_around(delimiter, len, lead, rest, eof) {
+                        Some(false) => self.delimiter(delimiter, len, found, lead, sink, rest),
+                        Some(true) => {
+                            self.place.last = self.place.last.with(cut(rest, 0..len));
+                            sink(Event::Frame(cut(rest, 0..len)));
+                            Act::Used
+                        }
+                        None => return (found, false),
+                    };
                     if matches!(act, Act::Used) {
                         from = found + len;
                     }
@@ -145,26 +149,6 @@ impl Scanner {
         (text.len(), false)
     }
 
-    /// Whether nothing but tokens that end answers is left; nothing while more text decides.
-    pub(super) fn is_end(&self, text: &str, eof: bool) -> Option<bool> {
-        if self.place.code || self.place.fence > 0 {
-            return Some(false);
-        }
-        let mut rest = text;
-        for _ in 0..MAX_STOPS {
-            match if eof { self.delimiters.at_end(rest) } else { self.delimiters.at(rest) } {
-                Found::Delimiter(token, length) if token.stops || token.noise || token.unthink != 0 => {
-                    let Some(next) = ahead(rest, length, &[]) else { return Some(false) };
-                    rest = cut(rest, next..rest.len());
-                }
-                Found::Partial => return None,
-                Found::Nothing if rest.is_empty() => return eof.then_some(true),
-                Found::Delimiter(..) | Found::Nothing => break,
-            }
-        }
-        Some(false)
-    }
-
     fn delimiter(
         &mut self,
         delimiter: &'static Meaning,
@@ -187,7 +171,7 @@ impl Scanner {
         let quoted = self.place.quoted();
         let outside_code = !self.place.code && !quoted;
         // The end of thinking that the prompt has begun without saying so, or an end that is written twice.
-        let unread = lead || self.offset + at >= self.plain;
+        let unread = lead || self.offset + at >= self.plain && delimiter.unthink & self.mentioned == 0;
         if delimiter.unthink & !MESSAGE != 0 && self.thinking.is_none() && outside_code && unread {
             self.place = self.place.after_thinking(&Opening::START);
             sink(Event::Frame(source));
@@ -202,6 +186,10 @@ impl Scanner {
         {
             // The prompt has opened it, and the model does so again.
             let again = self.thinking == Some(u64::MAX) && self.place.framing && lead;
+            if self.thinking.is_none() && delimiter.generic && !lead {
+                self.state = State::Aside(Aside::new(row, len));
+                return Act::Enter;
+            }
             if self.thinking.is_none() || again {
                 let spaced = self.place.last.byte().is_ascii_whitespace();
                 self.opening =
@@ -237,10 +225,7 @@ impl Scanner {
     /// Whether a token without a meaning is that here: one that is no special token may be meant as text, unless
     /// it stands where nothing has been written yet.
     fn is_noise(&self, delimiter: &Meaning, lead: bool) -> bool {
-        let special = delimiter.text.starts_with("<|")
-            || delimiter.text.starts_with("<｜")
-            || delimiter.text.ends_with("|>");
         let at_edge = lead && (self.place.blank || self.place.framing || self.place.after_call);
-        delimiter.noise && !self.place.code && (special || at_edge)
+        delimiter.noise && !self.place.code && (delimiter.is_special() || at_edge)
     }
 }

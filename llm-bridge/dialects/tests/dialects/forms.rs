@@ -219,14 +219,20 @@ fn d15_a_word_within_a_line_opens_calls_to_offered_tools() {
 #[test]
 fn b1_a_fence_of_calls_holds_them_as_python_writes_them() {
     let fence = |lines: &str| format!("```tool_code\n{lines}\n```");
-    expect_all(&[fence("lamp(room=\"hall\")"), fence("[lamp(room='hall')]")], &lamp("hall"));
+    let calls = [
+        "lamp(room=\"hall\")",
+        "[lamp(room='hall')]",
+        "print(lamp(room=\"hall\"))",
+        "x = api.lamp(\"hall\")",
+    ];
+    expect_all(&calls.map(fence), &lamp("hall"));
     let both = json!([["lamp", {"room": "hall"}], ["clock", {}]]);
     expect_all(&[fence("lamp(room=\"hall\")\nclock()")], &both);
     let text = format!("I look.\n{}\n", fence("clock()"));
     expect(&text, &tools(), &json!([["clock", {}]]), "I look.");
     // Other code is shown, and so are calls where nothing says that they are some.
     for text in [
-        fence("print(lamp(room=\"hall\"))"),
+        fence("print(lamp(room=\"hall\").level)"),
         fence("lamp"),
         fence("lamp(room=\"hall\").switch()"),
         fence("lamp(room=\"hall\")\nprint(1)"),

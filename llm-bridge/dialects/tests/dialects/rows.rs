@@ -214,7 +214,9 @@ fn g18_no_dialect_stands_in_code_outside_its_row() {
         let thinking = row.thinking.iter().flat_map(|(open, close)| [*open, *close]);
         // A code fence is Markdown's.
         let close = row.close.iter().copied().filter(|close| *close != "```");
-        let delimiters = row.delimiters.iter().map(|delimiter| delimiter.text).chain(close);
+        // And a bracket is JSON's.
+        let delimiters = row.delimiters.iter().map(|delimiter| delimiter.text).filter(|text| *text != "{");
+        let delimiters = delimiters.chain(close);
         own.extend(
             delimiters.chain(thinking).chain(row.noise.iter().copied()).map(|text| format!("\"{text}")),
         );
