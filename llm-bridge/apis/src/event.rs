@@ -121,6 +121,8 @@ fn add_json(before: &RawJson, more: &RawJson) -> RawJson {
 pub enum TurnEvent {
     /// The model that answers.
     Model(String),
+    /// About how many tokens the model reads, with tools and prompts of the server. It comes before all that the model says.
+    PromptTokens(u64),
     /// Text of the answer.
     Text(String),
     /// The model's reasoning, or the seal at its end.

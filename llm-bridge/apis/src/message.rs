@@ -317,6 +317,14 @@ impl Call {
         object.get().starts_with('{').then_some(object)
     }
 
+    /// The arguments as those of a function, which is what a model has called: a free text is the argument `input`.
+    pub fn function_arguments(&self) -> Cow<'_, str> {
+        match self.input {
+            CallInput::Json => Cow::Borrowed(&self.arguments),
+            CallInput::Text => Cow::Owned(serde_json::json!({ "input": self.arguments }).to_string()),
+        }
+    }
+
     /// The arguments as a JSON object in any case: what is none stands in the field `INVALID_JSON`, as Anthropic recommends.
     pub(crate) fn arguments_as_object(&self) -> Cow<'_, RawValue> {
         self.arguments_object().map_or_else(

@@ -37,6 +37,18 @@ impl ListedModel {
         Some(Self { id, created, context, embeds: false, fields })
     }
 
+    /// Whether the model server says that it can do something that goes by one of these words.
+    pub(crate) fn can(&self, words: &[&str]) -> bool {
+        // LM Studio and Ollama, llama.cpp's router and OpenRouter.
+        let modalities = self.fields.get("architecture").and_then(|of| of.get("input_modalities"));
+        let others = ["capabilities", "supported_parameters", "type"].map(|name| self.fields.get(name));
+        let is_word = |value: &Value| value.as_str().is_some_and(|word| words.contains(&word));
+        others.into_iter().chain([modalities]).flatten().any(|value| match value {
+            Value::Array(all) => all.iter().any(is_word),
+            one => is_word(one),
+        })
+    }
+
     /// The same model under another name.
     #[must_use]
     pub fn named(&self, id: impl Into<String>) -> Self {

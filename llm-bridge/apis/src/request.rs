@@ -1,9 +1,9 @@
 //! The request of a client, whatever its API.
 
-use std::{ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{Extension, Message, Passing, RawJson};
 
@@ -109,6 +109,26 @@ pub enum ToolInput {
         /// The grammar of the text in OpenAI's form, if the tool has one.
         format: Option<Arc<Value>>,
     },
+}
+
+impl ToolInput {
+    /// JSON Schema of what the tool takes as a function, if it has one. Model servers have only functions: a free text is the argument `input`, and
+    /// its grammar is there for the model to read.
+    pub fn schema(&self) -> Option<Cow<'_, Value>> {
+        let format = match self {
+            Self::Json { schema, .. } => return schema.as_deref().map(Cow::Borrowed),
+            Self::Text { format } => format.as_deref(),
+        };
+        // Chat completions have one object more around it than Responses.
+        let grammar = format.map(|format| format.get("grammar").unwrap_or(format));
+        let input = match grammar.and_then(|grammar| grammar.get("definition")?.as_str()) {
+            Some(text) => {
+                json!({"type": "string", "description": format!("A text that keeps to this grammar:\n{text}")})
+            }
+            None => json!({"type": "string"}),
+        };
+        Some(Cow::Owned(json!({"type": "object", "properties": {"input": input}, "required": ["input"]})))
+    }
 }
 
 /// Which tools the model may or has to call.

@@ -1,10 +1,11 @@
-//! Media in the results of tools, for APIs whose results are text.
+//! What a conversation has that chat APIs of model servers cannot say, in other words: media in the results of tools and elsewhere, failures of
+//! tools, calls of tools that take free text.
 
 use std::{borrow::Cow, collections::HashMap};
 
 use crate::{
-    Content, Media, MediaKind, MediaSource, Message, Part, Role, ToolResult, message::plain_text,
-    passing::Passing,
+    Call, CallInput, Content, Media, MediaKind, MediaSource, Message, Part, Role, ToolResult,
+    message::plain_text, passing::Passing,
 };
 
 /// How much of a name or an address a description repeats, in characters.
@@ -58,6 +59,17 @@ impl Media {
     }
 }
 
+/// What stands for media where a model server takes only text: the text itself of a document that is one, else a description.
+fn in_words(media: &Media) -> String {
+    match &media.source {
+        MediaSource::Text(text) => {
+            let title = media.name.as_ref().map(|name| format!("{name}\n\n"));
+            title.unwrap_or_default() + text
+        }
+        _ => media.description(None, "the model server takes no such files"),
+    }
+}
+
 fn in_one_line(text: &str) -> String {
     let shown = |letter: char| if letter.is_control() { ' ' } else { letter };
     text.chars().take(LONGEST_NAME).map(shown).collect()
@@ -67,6 +79,60 @@ fn in_one_line(text: &str) -> String {
 fn decoded_length(base64: &str) -> usize {
     let characters = base64.trim_end().trim_end_matches('=').len();
     characters / 4 * 3 + (characters % 4).saturating_sub(1)
+}
+
+/// The conversation for an API whose results are text, which has only functions, and no field that says that a tool has failed: the media of
+/// results [stand behind them](move_media_behind_results), those that the API does not carry are described, and the text of a failed result says so.
+pub(crate) fn in_text_and_functions(
+    messages: &[Message],
+    carries: impl Fn(&Part) -> bool,
+) -> Vec<Cow<'_, Message>> {
+    let mut all = move_media_behind_results(messages, &carries);
+    for message in &mut all {
+        let said: Vec<_> = message.parts.iter().map(|part| in_other_words(part, &carries)).collect();
+        if said.iter().any(Option::is_some) {
+            let parts = &mut message.to_mut().parts;
+            parts.iter_mut().zip(said).for_each(|(part, said)| {
+                if let Some(said) = said {
+                    *part = said;
+                }
+            });
+        }
+    }
+    all
+}
+
+/// The part in other words, where the API has none of its own for it.
+fn in_other_words(part: &Part, carries: impl Fn(&Part) -> bool) -> Option<Part> {
+    match &part.content {
+        Content::Media(media) if !carries(part) => Some(Content::Text(in_words(media)).into()),
+        Content::Call(call) if call.input == CallInput::Text => {
+            let arguments = call.function_arguments().into_owned();
+            let call = Call { arguments, input: CallInput::Json, ..call.clone() };
+            Some(Part { content: Content::Call(call), passing: part.passing.clone() })
+        }
+        Content::Result(result) if result.is_error && !says_failed(&result.plain_text()) => {
+            let mut result = result.clone();
+            let first = result.parts.iter_mut().find_map(|part| match &mut part.content {
+                Content::Text(text) => Some(text),
+                _ => None,
+            });
+            match first {
+                Some(text) => text.insert_str(0, "Error: "),
+                None => result.parts.insert(0, Content::Text("Error".to_owned()).into()),
+            }
+            Some(Part { content: Content::Result(result), passing: part.passing.clone() })
+        }
+        _ => None,
+    }
+}
+
+/// Whether a line of a failed result begins with the word for that, if only as the name of a field.
+fn says_failed(text: &str) -> bool {
+    text.lines().any(|line| {
+        let words = line.trim_start_matches(|letter: char| !letter.is_alphanumeric());
+        words.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error"))
+    })
 }
 
 /// The conversation with the media of results in a message of the user that stands behind all results of their round, or at the beginning of the
@@ -160,10 +226,7 @@ fn take_media(
             }
         };
         let line = match &media.source {
-            MediaSource::Text(text) => {
-                let title = media.name.as_ref().map(|name| format!("{name}\n\n"));
-                title.unwrap_or_default() + text
-            }
+            MediaSource::Text(_) => in_words(media),
             _ if carries(part) => {
                 *number += 1;
                 let what = format!("{} {number}", media.kind.word());
@@ -175,7 +238,7 @@ fn take_media(
                 behind.extend([Content::Text(label).into(), part.clone()]);
                 format!("[{what}: in the message after the results]")
             }
-            _ => media.description(None, "the model server takes no such files"),
+            _ => in_words(media),
         };
         texts.push(Content::Text(line).into());
     }

@@ -148,6 +148,9 @@ pub(crate) fn passing_omissions(request: &Request, api: Provider) -> Vec<Omissio
     omissions
 }
 
+/// What becomes of a tool that takes free text, and of its calls.
+pub(crate) const AS_FUNCTION: &str = "sent as a function with one argument, `input`";
+
 /// What becomes of the media of a result where results are text.
 pub(crate) const fn media_omission(is_carried: bool) -> &'static str {
     match is_carried {

@@ -18,7 +18,9 @@ use super::{
     body::{check_values, decode},
     conversations, counts,
     fronts::{StaticFront, is_at, read, reply},
+    gemini,
     identity::Identity,
+    ollama,
     openapi::{ChatCompletion, ChatCompletionRequest, JsonObject, Operation},
     public_url::PublicUrl,
     routes::Routes,
@@ -147,7 +149,15 @@ async fn answer(
     if front.api() == Provider::Gemini && request.uri().path().ends_with("countTokens") {
         return counts::count(&GeminiFront, app, identity, request).await;
     }
+    if front.api() == Provider::Gemini && gemini::embeds(request.uri().path()) {
+        return gemini::embed(&app, request).await;
+    }
     let (parts, body) = read(front, request).await?;
+    if front.api() == Provider::Ollama
+        && let Some(response) = ollama::prompts::answer(&app, &identity, &parts, &body).await?
+    {
+        return Ok(response);
+    }
     let (base, headers) =
         (PublicUrl::of(app.settings.public_url.as_ref(), &parts.headers), parts.headers.clone());
     let bad = |fault: BadRequest| reply(front.failure(&fault.into()));

@@ -25,6 +25,7 @@ mod erasure;
 mod execute;
 mod files;
 mod fronts;
+mod gemini;
 mod handover;
 mod harmless;
 mod health;

@@ -1,5 +1,7 @@
 //! The addresses of Ollama's API beside its chat: passed on to an Ollama, and made of what the server lists for others.
 
+pub(super) mod prompts;
+
 use axum::{
     Json,
     body::{Bytes, to_bytes},
@@ -10,7 +12,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolrack_apis::{
-    Failure, Front, ListModels, Provider,
+    Failure, Front, ListModels, ListedModel, Provider,
     ollama::{
         OllamaFront,
         models::{EmbedInput, EmbedReply, EmbedRequest, RunningModels, ShowRequest, Version},
@@ -169,17 +171,17 @@ async fn show(State(app): State<App>, request: Request) -> Result<Response, ApiE
         let body = json!(ShowRequest { model, ..request }).to_string();
         return Ok(pass(&app, Method::POST, "/api/show", body.into()).await.unwrap_or_else(failed));
     }
-    let models = match models::all(&app).await {
-        Ok(models) => models,
-        Err(failure) => return Ok(failed(failure)),
-    };
+    let found = find_model(&app, &request.model).await;
+    Ok(found.map_or_else(failed, |model| reply(FRONT.model(&model))))
+}
+
+/// The model of this name of a server that is no Ollama.
+async fn find_model(app: &App, model: &str) -> Result<ListedModel, Failure> {
+    let models = models::all(app).await?;
     // Ollama's clients may name a version that other servers do not have.
-    let name = request.model.strip_suffix(":latest").unwrap_or(&request.model);
-    let model = models.iter().find(|model| model.id == request.model || model.id == name);
-    Ok(match model {
-        Some(model) => reply(FRONT.model(model)),
-        None => failed(models::unknown(&request.model, &models)),
-    })
+    let name = model.strip_suffix(":latest").unwrap_or(model);
+    let found = models.iter().find(|listed| listed.id == model || listed.id == name);
+    found.cloned().ok_or_else(|| models::unknown(model, &models))
 }
 
 impl Body for EmbedRequest {
@@ -232,7 +234,7 @@ async fn embed_one(State(app): State<App>, request: Request) -> Result<Response,
 }
 
 /// Vectors of texts from a server that speaks OpenAI's API. An empty text has none: with it clients of Ollama only load the model.
-async fn vectors(
+pub(super) async fn vectors(
     app: &App,
     model: &str,
     texts: &[String],

@@ -37,6 +37,18 @@ pub(super) fn routes() -> Routes {
     };
     Routes::new()
         .add(
+            "/v1/responses/compact",
+            compact,
+            Operation::new(
+                Method::POST,
+                "Chat",
+                "compact_response",
+                "Refused: conversations are not made shorter here",
+            )
+            .answers::<JsonObject>(200, "Never.")
+            .refuses(501, "Always (`not_supported`)."),
+        )
+        .add(
             "/v1/responses/{id}",
             retrieve,
             operation(
@@ -153,6 +165,12 @@ async fn delete(
     let Kept { conversations, tenant, user } = Kept::of(&app, &identity, &id)?;
     conversations.delete(tenant, user, &id).await.map_err(|error| failure(&id, error))?;
     Ok(Json(json!({"id": id, "object": "response", "deleted": true})))
+}
+
+async fn compact() -> ApiError {
+    let message = "Conversations are not made shorter here. Send the whole conversation: results that do not fit into the model's context are shortened \
+                   on the way to it";
+    ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_supported", message)
 }
 
 async fn cancel(

@@ -72,6 +72,8 @@ impl Announced {
     ) {
         let Beginning { name, dialect, own_id, input, passing } = call;
         let (id, name, is_client) = match offer.target(name) {
+            // Its pieces are those of an object, and the client gets the text in it.
+            Target::Client if (input, offer.input(name)) == (CallInput::Json, CallInput::Text) => return,
             Target::Client => {
                 let (id, name) = (new_call_id(), name.to_owned());
                 events.push(TurnEvent::CallBegun { id: id.clone(), name: name.clone(), input, passing });

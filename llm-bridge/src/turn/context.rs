@@ -116,7 +116,7 @@ impl Run {
     }
 
     /// The tokens of the tools' definitions, and those of all that was sent, as estimated.
-    fn tools_of_whole(&self) -> Option<(u64, u64)> {
+    pub(super) fn tools_of_whole(&self) -> Option<(u64, u64)> {
         let tools = self.context.tools?;
         Some((tools, Estimate::of(&self.request.messages).total() + tools))
     }

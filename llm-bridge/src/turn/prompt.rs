@@ -180,8 +180,9 @@ fn add_instructions(messages: &mut Vec<Message>, text: &str) {
 /// An assistant's message with its calls as text; `names` learns which call is whose.
 fn spoken_calls(message: &Message, dialect: &Dialect, names: &mut HashMap<String, String>) -> Message {
     let mut text = message.plain_text();
-    for Call { id, name, arguments, .. } in message.calls() {
-        let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
+    for call @ Call { id, name, .. } in message.calls() {
+        let arguments: Map<String, Value> =
+            serde_json::from_str(&call.function_arguments()).unwrap_or_default();
         names.insert(id.clone(), name.clone());
         if !text.is_empty() {
             text.push('\n');
@@ -233,7 +234,7 @@ fn is_plain_user(message: &Message) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use toolrack_apis::{Media, MediaKind, MediaSource};
+    use toolrack_apis::{CallInput, Media, MediaKind, MediaSource};
 
     use super::*;
 
@@ -273,6 +274,16 @@ mod tests {
         assert_eq!(messages[3].role, Role::User);
         let results = messages[3].plain_text();
         assert!(results.find("rain") < results.find("sun"), "{results}");
+    }
+
+    #[test]
+    fn p8_a_call_with_a_free_text_has_it_in_one_argument() {
+        let call = Call { input: CallInput::Text, ..Call::new("1", "shell", "ls -l") };
+        let call = Message::new(Role::Assistant, vec![Content::Call(call).into()]);
+        let mut messages = vec![text(Role::User, "List."), call, result("1", vec![words("a b")])];
+        describe_tools(&mut messages, &[json!({"name": "shell"})], None, false);
+        let said: Vec<String> = messages.iter().map(Message::plain_text).collect();
+        assert!(said.iter().any(|text| text.contains(r#""input":"ls -l""#)), "{said:?}");
     }
 
     #[test]

@@ -145,14 +145,19 @@ impl Reader {
             let announced = self.announced.as_mut().and_then(|announced| announced.finish(place, events));
             // Some servers number the calls of every answer from the start.
             let was_announced = announced.is_some();
+            let (arguments, input) = match self.offer.input(&call.name) {
+                // The model server knows it as a function.
+                CallInput::Text if is_json => (free_text(call.arguments), CallInput::Text),
+                _ => (call.arguments, call.input),
+            };
             let own = || call.id.filter(|id| self.taken.insert(id.clone()));
             let found = FoundCall {
                 id: announced.or_else(own).unwrap_or_else(new_call_id),
                 announced: was_announced,
                 target: self.offer.target(&call.name),
                 wire_name: self.offer.wire_name(&call.name),
-                arguments: call.arguments,
-                input: call.input,
+                arguments,
+                input,
                 origin: Origin::Native,
                 source: None,
                 is_quoted: false,

@@ -264,6 +264,9 @@ impl Run {
             };
             self.listed.note(|turn| turn.rounds = round);
             Box::pin(self.make_room()).await;
+            if let (1, Some((_, tokens))) = (round, self.tools_of_whole()) {
+                let _ = self.events.send(TurnEvent::PromptTokens(tokens).into()).await;
+            }
             self.paragraphs.part();
             let mut reader = match self.read_answer(round).await {
                 Ok(reader) => reader,

@@ -273,7 +273,8 @@ fn make(
         let told = Told { id: outcome.call_id.clone(), ..told };
         let (text, pictures) = offer.reported(&outcome);
         let text = offer.shorten_result(text, limit).await;
-        let answered = Answered { text, pictures, is_error: !outcome.is_success() };
+        // A tool that says itself why it was not successful has its own words for that.
+        let answered = Answered { text, pictures, is_error: outcome.result.is_err() };
         let event = finished(&outcome);
         let (usage, reads) = (outcome.model_usage, outcome.reads);
         outcomes.add(place, Reported { answered, told, name: outcome.tool_name, reads, usage });

@@ -1,22 +1,23 @@
-//! Answers as they go to clients: named events of a stream, or one message.
+//! Answers as they go to clients: named events of a stream. In one message they are in [`whole`](super::whole).
 //!
 //! What happens to a tool of the server rides on `ping` events, which every SDK passes over, and in a message's field `x_toolrack`.
 
-use std::borrow::Cow;
+use std::collections::HashSet;
 
-use serde::Serialize;
-use serde_json::{Value, json, value::RawValue};
+use serde::{Serialize, de::IgnoredAny};
+use serde_json::json;
 
 use super::{
-    API,
+    API, UNSIGNED,
     front::error_body,
     shapes::{Block, Delta, Message, MessageDelta, OWN, UsageJson, send, send_delta},
 };
 use crate::{
-    ClientCall, Encode, FinishReason, Framing, Passing, Seal, SealKind, TurnEvent, Usage, passing::Fields,
+    ClientCall, Encode, FinishReason, Framing, Passing, Seal, SealKind, ToolStatus, TurnEvent, Usage,
+    passing::Fields,
 };
 
-fn new_id() -> String {
+pub(super) fn new_id() -> String {
     format!("msg_{:016x}", fastrand::u64(..))
 }
 
@@ -24,11 +25,11 @@ fn stop_block(index: usize, out: &mut Vec<u8>) {
     send(out, "content_block_stop", json!({ "index": index }));
 }
 
-/// The word for why the model stopped, and the stop sequence that it wrote.
-fn stop_of(reason: &FinishReason) -> (&str, Option<&str>) {
+/// The word for why the model stopped, and the stop sequence that it wrote, if that is one of the request: model servers have some of their own.
+pub(super) fn stop_of<'r>(reason: &'r FinishReason, stops: &[String]) -> (&'r str, Option<&'r str>) {
     match reason {
-        FinishReason::Stop => ("end_turn", None),
-        FinishReason::StopSequence(text) => ("stop_sequence", Some(text)),
+        FinishReason::StopSequence(text) if stops.contains(text) => ("stop_sequence", Some(text)),
+        FinishReason::Stop | FinishReason::StopSequence(_) => ("end_turn", None),
         FinishReason::Length => ("max_tokens", None),
         FinishReason::ToolCalls => ("tool_use", None),
         FinishReason::ContentFilter => ("refusal", None),
@@ -37,7 +38,7 @@ fn stop_of(reason: &FinishReason) -> (&str, Option<&str>) {
 }
 
 /// The seal, if it is of this API.
-fn own_seal(seal: Option<Seal>) -> Option<Seal> {
+pub(super) fn own_seal(seal: Option<Seal>) -> Option<Seal> {
     seal.filter(|seal| seal.api == API)
 }
 
@@ -59,46 +60,66 @@ struct Finished<'a> {
 }
 
 /// A block that is being written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Open {
     Text,
     Thinking,
+    /// A call, with its arguments so far.
+    Call {
+        id: String,
+        arguments: String,
+    },
 }
 
-/// A call that is being written. Its block stays open until the call is whole: other blocks may be written beside it.
-#[derive(Debug)]
-struct OpenCall {
-    id: String,
-    index: usize,
-    has_arguments: bool,
+impl Open {
+    /// Whether nothing more can belong to it.
+    fn is_whole(&self) -> bool {
+        match self {
+            Self::Call { arguments, .. } => serde_json::from_str::<IgnoredAny>(arguments).is_ok(),
+            _ => true,
+        }
+    }
 }
 
-/// Encodes a turn as the events of a stream.
+/// Encodes a turn as the events of a stream. Its blocks stand one behind the other: what comes while a call is not whole waits for its end.
 #[derive(Debug)]
 pub(super) struct StreamEncoder {
     model: String,
+    /// About how many tokens the prompt has.
+    prompt: u64,
     shows_thinking: bool,
+    /// The stop sequences of the request.
+    stops: Vec<String>,
     begun: bool,
     failed: bool,
     /// How many blocks have begun.
     blocks: usize,
-    /// The block of text or thinking that is being written; it is the last but for calls.
-    open: Option<(Open, usize)>,
-    calls: Vec<OpenCall>,
+    /// The last block, if it is being written.
+    open: Option<Open>,
+    /// The ids of the calls whose blocks have ended.
+    called: HashSet<String>,
+    /// Whether something waits for the end of the open call.
+    is_awaited: bool,
+    /// Text and reasoning that wait for that.
+    waiting: Vec<TurnEvent>,
     /// Passing fields for the end of the message.
     passing: Passing,
 }
 
 impl StreamEncoder {
-    pub(super) fn new(shows_thinking: bool) -> Self {
+    pub(super) fn new(shows_thinking: bool, stops: Vec<String>) -> Self {
         Self {
             model: String::new(),
+            prompt: 0,
             shows_thinking,
+            stops,
             begun: false,
             failed: false,
             blocks: 0,
             open: None,
-            calls: Vec::new(),
+            called: HashSet::new(),
+            is_awaited: false,
+            waiting: Vec::new(),
             passing: Passing::of(API),
         }
     }
@@ -107,7 +128,7 @@ impl StreamEncoder {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
-        let usage = Usage::default();
+        let usage = Usage { input: self.prompt, ..Usage::default() };
         let message = Message {
             id: &new_id(),
             kind: "message",
@@ -123,7 +144,7 @@ impl StreamEncoder {
         send(out, "message_start", Started { message });
     }
 
-    /// Begins a block, and ends one of text or thinking.
+    /// Begins a block behind the last one; gives its index.
     fn begin_block(&mut self, block: &Block<'_>, out: &mut Vec<u8>) -> usize {
         self.begin(out);
         self.end_block(out);
@@ -134,26 +155,52 @@ impl StreamEncoder {
     }
 
     fn end_block(&mut self, out: &mut Vec<u8>) {
-        if let Some((_, index)) = self.open.take() {
-            stop_block(index, out);
+        let Some(open) = self.open.take() else { return };
+        self.is_awaited = false;
+        let index = self.last_index();
+        match open {
+            Open::Text => {}
+            Open::Thinking => send_delta(index, &Delta::Signature { signature: UNSIGNED }, out),
+            Open::Call { id, .. } => drop(self.called.insert(id)),
         }
+        stop_block(index, out);
     }
 
-    /// Writes to the block of that kind, which begins if it is not open.
+    fn last_index(&self) -> usize {
+        self.blocks.saturating_sub(1)
+    }
+
+    /// Writes to the block of text or thinking, which begins if it is not open.
     fn write(&mut self, kind: Open, delta: &Delta<'_>, out: &mut Vec<u8>) {
-        let index = match self.open {
-            Some((open, index)) if open == kind => index,
-            _ => {
-                let block = match kind {
-                    Open::Text => Block::Text { text: "" },
-                    Open::Thinking => Block::Thinking { thinking: "", signature: "" },
-                };
-                let index = self.begin_block(&block, out);
-                self.open = Some((kind, index));
-                index
+        if self.open.as_ref() != Some(&kind) {
+            let block = match kind {
+                Open::Thinking => Block::Thinking { thinking: "", signature: "" },
+                _ => Block::Text { text: "" },
+            };
+            self.begin_block(&block, out);
+            self.open = Some(kind);
+        }
+        send_delta(self.last_index(), delta, out);
+    }
+
+    /// Whether the next block has to wait for the end of a call. What comes after one that waits does so, too: the arguments are read once.
+    fn has_to_wait(&mut self) -> bool {
+        self.is_awaited = self.is_awaited || self.open.as_ref().is_some_and(|open| !open.is_whole());
+        self.is_awaited
+    }
+
+    /// Writes text or reasoning, or has it wait.
+    fn say(&mut self, event: TurnEvent, out: &mut Vec<u8>) {
+        if self.has_to_wait() {
+            return self.waiting.push(event);
+        }
+        match event {
+            TurnEvent::Reasoning { text, seal } => self.reasoning(&text, seal, out),
+            TurnEvent::Text(text) | TurnEvent::Message { text, .. } => {
+                self.write(Open::Text, &Delta::Text { text: &text }, out);
             }
-        };
-        send_delta(index, delta, out);
+            _ => {}
+        }
     }
 
     fn reasoning(&mut self, text: &str, seal: Option<Seal>, out: &mut Vec<u8>) {
@@ -167,31 +214,56 @@ impl StreamEncoder {
         }
         if let Some(Seal { data, .. }) = &seal {
             self.write(Open::Thinking, &Delta::Signature { signature: data }, out);
-            self.end_block(out);
+            self.open = None;
+            stop_block(self.last_index(), out);
         }
     }
 
-    fn begin_call(&mut self, id: &str, name: &str, passing: &Passing, out: &mut Vec<u8>) {
-        let index = self.begin_block(&Block::call(id, name, None, passing), out);
-        self.calls.push(OpenCall { id: id.to_owned(), index, has_arguments: false });
+    /// Begins a call, unless another is not whole: then it is written when it is whole itself.
+    fn begin_call(&mut self, id: String, name: &str, passing: &Passing, out: &mut Vec<u8>) {
+        if !self.has_to_wait() {
+            self.begin_block(&Block::call(&id, name, None, passing), out);
+            self.open = Some(Open::Call { id, arguments: String::new() });
+        }
     }
 
-    fn end_calls(&mut self, out: &mut Vec<u8>) {
-        self.calls.drain(..).for_each(|call| stop_block(call.index, out));
+    fn write_arguments(&mut self, of: &str, text: &str, out: &mut Vec<u8>) {
+        let index = self.last_index();
+        if let Some(Open::Call { id, arguments }) = &mut self.open
+            && id == of
+        {
+            arguments.push_str(text);
+            send_delta(index, &Delta::InputJson { partial_json: text }, out);
+        }
+    }
+
+    fn has_open(&self, call: &str) -> bool {
+        matches!(&self.open, Some(Open::Call { id, .. }) if id == call)
     }
 
     /// Ends a call: one that has not come in deltas gets its arguments in one.
     fn end_call(&mut self, ClientCall { call, passing }: &ClientCall, out: &mut Vec<u8>) {
-        if !self.calls.iter().any(|open| open.id == call.id) {
-            self.begin_call(&call.id, &call.name, passing, out);
+        if self.called.remove(&call.id) {
+            return;
         }
-        if let Some(at) = self.calls.iter().position(|open| open.id == call.id) {
-            let open = self.calls.remove(at);
-            if !open.has_arguments {
-                let arguments = call.arguments_as_object();
-                send_delta(open.index, &Delta::InputJson { partial_json: arguments.get() }, out);
-            }
-            stop_block(open.index, out);
+        if !self.has_open(&call.id) {
+            self.end_open_call(out);
+            self.begin_call(call.id.clone(), &call.name, passing, out);
+        }
+        if matches!(&self.open, Some(Open::Call { arguments, .. }) if arguments.is_empty()) {
+            self.write_arguments(&call.id, call.arguments_as_object().get(), out);
+        }
+        self.end_open_call(out);
+        self.called.remove(&call.id);
+    }
+
+    /// Ends the call that is open, and writes what has waited for that.
+    fn end_open_call(&mut self, out: &mut Vec<u8>) {
+        if matches!(self.open, Some(Open::Call { .. })) {
+            self.end_block(out);
+        }
+        for event in std::mem::take(&mut self.waiting) {
+            self.say(event, out);
         }
     }
 }
@@ -207,27 +279,24 @@ impl Encode for StreamEncoder {
         }
         match event {
             TurnEvent::Model(name) => self.model = name,
+            TurnEvent::PromptTokens(tokens) => self.prompt = tokens,
             // The API takes no empty block.
             TurnEvent::Message { text, .. } if text.is_empty() => {}
-            TurnEvent::Text(text) | TurnEvent::Message { text, .. } => {
-                self.write(Open::Text, &Delta::Text { text: &text }, out);
+            TurnEvent::Reasoning { .. } if !self.shows_thinking => {}
+            TurnEvent::Text(_) | TurnEvent::Message { .. } | TurnEvent::Reasoning { .. } => {
+                self.say(event, out)
             }
-            TurnEvent::Reasoning { text, seal } if self.shows_thinking => self.reasoning(&text, seal, out),
-            TurnEvent::Reasoning { .. } | TurnEvent::Tool(_) | TurnEvent::Notice(_) => {}
-            TurnEvent::CallBegun { id, name, passing, .. } => self.begin_call(&id, &name, &passing, out),
-            TurnEvent::CallDelta { id, arguments } => {
-                if let Some(call) = self.calls.iter_mut().find(|call| call.id == id) {
-                    call.has_arguments = true;
-                    send_delta(call.index, &Delta::InputJson { partial_json: &arguments }, out);
-                }
-            }
+            TurnEvent::Tool(ToolStatus::Aborted { id, .. }) if self.has_open(&id) => self.end_open_call(out),
+            TurnEvent::Tool(_) | TurnEvent::Notice(_) => {}
+            TurnEvent::CallBegun { id, name, passing, .. } => self.begin_call(id, &name, &passing, out),
+            TurnEvent::CallDelta { id, arguments } => self.write_arguments(&id, &arguments, out),
             TurnEvent::Calls(calls) => calls.iter().for_each(|call| self.end_call(call, out)),
             TurnEvent::Passing(fields) => self.passing.extend(&fields, API),
             TurnEvent::Finished { reason, usage } => {
                 self.begin(out);
+                self.end_open_call(out);
                 self.end_block(out);
-                self.end_calls(out);
-                let (stop_reason, stop_sequence) = stop_of(&reason);
+                let (stop_reason, stop_sequence) = stop_of(&reason, &self.stops);
                 let passing = Fields { fields: self.passing.to(API), but: OWN };
                 let delta = MessageDelta { stop_reason, stop_sequence, passing };
                 send(out, "message_delta", Finished { delta, usage: UsageJson::of(&usage) });
@@ -248,133 +317,4 @@ impl Encode for StreamEncoder {
     fn keep_alive(&self, out: &mut Vec<u8>) {
         send(out, "ping", json!({}));
     }
-}
-
-/// Encodes a turn as one message.
-#[derive(Debug)]
-pub(super) struct WholeEncoder {
-    model: String,
-    shows_thinking: bool,
-    blocks: Vec<Whole>,
-    details: Vec<Value>,
-    end: Option<TurnEvent>,
-    passing: Passing,
-}
-
-/// A block of a whole message.
-#[derive(Debug)]
-enum Whole {
-    Text(String),
-    Thinking { text: String, signature: Option<String> },
-    Redacted(String),
-    Call(ClientCall),
-}
-
-impl Whole {
-    /// The arguments of a call.
-    fn input(&self) -> Cow<'_, RawValue> {
-        match self {
-            Self::Call(ClientCall { call, .. }) => call.arguments_as_object(),
-            _ => Cow::default(),
-        }
-    }
-
-    fn shape<'a>(&'a self, input: &'a RawValue) -> Block<'a> {
-        match self {
-            Self::Text(text) => Block::Text { text },
-            Self::Thinking { text, signature } => {
-                Block::Thinking { thinking: text, signature: signature.as_deref().unwrap_or_default() }
-            }
-            Self::Redacted(data) => Block::RedactedThinking { data },
-            Self::Call(ClientCall { call, passing }) => {
-                Block::call(&call.id, &call.name, Some(input), passing)
-            }
-        }
-    }
-}
-
-impl WholeEncoder {
-    pub(super) fn new(shows_thinking: bool) -> Self {
-        Self {
-            model: String::new(),
-            shows_thinking,
-            blocks: Vec::new(),
-            details: Vec::new(),
-            end: None,
-            passing: Passing::of(API),
-        }
-    }
-
-    fn text(&mut self, text: String) {
-        match self.blocks.last_mut() {
-            Some(Whole::Text(before)) => before.push_str(&text),
-            _ => self.blocks.push(Whole::Text(text)),
-        }
-    }
-
-    fn reasoning(&mut self, text: String, seal: Option<Seal>) {
-        let signature = match own_seal(seal) {
-            Some(Seal { kind: SealKind::Encrypted, data, .. }) => {
-                return self.blocks.push(Whole::Redacted(data));
-            }
-            None if text.is_empty() => return,
-            seal => seal.map(|seal| seal.data),
-        };
-        match self.blocks.last_mut() {
-            Some(Whole::Thinking { text: before, signature: open @ None }) => {
-                before.push_str(&text);
-                *open = signature;
-            }
-            _ => self.blocks.push(Whole::Thinking { text, signature }),
-        }
-    }
-}
-
-impl Encode for WholeEncoder {
-    fn content_type(&self) -> &'static str {
-        "application/json"
-    }
-
-    fn event(&mut self, event: TurnEvent, _: &mut Vec<u8>) {
-        self.details.extend(event.details_of_whole());
-        match event {
-            TurnEvent::Model(name) => self.model = name,
-            TurnEvent::Message { text, .. } if text.is_empty() => {}
-            TurnEvent::Text(text) | TurnEvent::Message { text, .. } => self.text(text),
-            TurnEvent::Reasoning { text, seal } if self.shows_thinking => self.reasoning(text, seal),
-            TurnEvent::Reasoning { .. } | TurnEvent::Tool(_) | TurnEvent::Notice(_) => {}
-            // The calls come whole.
-            TurnEvent::CallBegun { .. } | TurnEvent::CallDelta { .. } => {}
-            TurnEvent::Calls(calls) => self.blocks.extend(calls.into_iter().map(Whole::Call)),
-            TurnEvent::Passing(fields) => self.passing.extend(&fields, API),
-            end @ (TurnEvent::Finished { .. } | TurnEvent::Failed(_)) => self.end = Some(end),
-        }
-    }
-
-    fn finish(&mut self, out: &mut Vec<u8>) {
-        let (reason, usage) = match self.end.take() {
-            Some(TurnEvent::Failed(failure)) => return Framing::append_json(out, &error_body(&failure)),
-            Some(TurnEvent::Finished { reason, usage }) => (reason, usage),
-            _ => (FinishReason::Stop, Usage::default()),
-        };
-        let (stop_reason, stop_sequence) = stop_of(&reason);
-        let inputs: Vec<_> = self.blocks.iter().map(Whole::input).collect();
-        let blocks = self.blocks.iter().zip(&inputs);
-        let content: Vec<Block<'_>> = blocks.map(|(block, input)| block.shape(input)).collect();
-        let message = Message {
-            id: &new_id(),
-            kind: "message",
-            role: "assistant",
-            model: &self.model,
-            content: &content,
-            stop_reason: Some(stop_reason),
-            stop_sequence,
-            usage: UsageJson::of(&usage),
-            x_toolrack: &self.details,
-            passing: Fields { fields: self.passing.to(API), but: OWN },
-        };
-        Framing::append_json(out, &message);
-    }
-
-    fn keep_alive(&self, _: &mut Vec<u8>) {}
 }

@@ -5,11 +5,7 @@ use std::sync::Arc;
 use http::request::Parts;
 use serde_json::{Value, json};
 
-use super::{
-    API,
-    encode::{StreamEncoder, WholeEncoder},
-    messages::read_messages,
-};
+use super::{API, encode::StreamEncoder, messages::read_messages, whole::WholeEncoder};
 use crate::{
     BadRequest, ClientTool, CountTokens, Decoded, Effort, Encode, Extension, Failure, FailureKind, Front,
     Passing, Provider, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolInput,
@@ -28,9 +24,10 @@ impl Front for AnthropicFront {
 
     fn decode(&self, _: &Parts, body: &[u8]) -> Result<Decoded, BadRequest> {
         let (request, shows_thinking) = read_request(body)?;
+        let stops = request.sampling.stop.clone();
         let encoder: Box<dyn Encode> = match request.stream {
-            true => Box::new(StreamEncoder::new(shows_thinking)),
-            false => Box::new(WholeEncoder::new(shows_thinking)),
+            true => Box::new(StreamEncoder::new(shows_thinking, stops)),
+            false => Box::new(WholeEncoder::new(shows_thinking, stops)),
         };
         Ok(Decoded { request, encoder })
     }

@@ -1,6 +1,6 @@
 //! Messages of clients.
 
-use super::API;
+use super::{API, UNSIGNED};
 use crate::{
     BadRequest, Call, Content, Media, MediaKind, MediaSource, Message, Part, Passing, RawJson, Reasoning,
     Role, Seal, SealKind, ToolResult,
@@ -55,11 +55,11 @@ fn read_blocks(object: &mut Object<'_>, name: &str, place: Place) -> Result<Vec<
         return Err(field.bad("has to be a string or an array of blocks"));
     }
     let blocks = field.items()?.into_iter().map(|item| read_block(item, place));
-    blocks.filter_map(Result::transpose).collect()
+    Ok(blocks.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// Reads a block. One of a type that only this API knows is [`Content::Opaque`]; an empty text is none.
-fn read_block(item: Field<'_>, place: Place) -> Result<Option<Part>, BadRequest> {
+/// Reads a block: mostly one part. One of a type that only this API knows is [`Content::Opaque`]; an empty text is none.
+fn read_block(item: Field<'_>, place: Place) -> Result<Vec<Part>, BadRequest> {
     let source = item.source();
     let mut block = item.object()?;
     let mut passing = Passing::of(API);
@@ -74,12 +74,13 @@ fn read_block(item: Field<'_>, place: Place) -> Result<Option<Part>, BadRequest>
     }
     let content = match kind.as_str() {
         "text" => match required(&mut block, "text")? {
-            text if text.is_empty() => return Ok(None),
+            text if text.is_empty() => return Ok(Vec::new()),
             text => Content::Text(text),
         },
         "thinking" => {
             let text = required(&mut block, "thinking")?;
-            let signature = block.string("signature")?.filter(|signature| !signature.is_empty());
+            let signature = block.string("signature")?;
+            let signature = signature.filter(|signature| !matches!(signature.as_str(), "" | UNSIGNED));
             let seal = signature.map(|data| Seal { api: API, kind: SealKind::Signature, data });
             Content::Reasoning(Reasoning { text, seal })
         }
@@ -89,11 +90,20 @@ fn read_block(item: Field<'_>, place: Place) -> Result<Option<Part>, BadRequest>
             Content::Reasoning(Reasoning { text: String::new(), seal })
         }
         "image" | "document" => {
-            let kind = if kind == "image" { MediaKind::Image } else { MediaKind::File };
-            match read_media(&mut block, kind, &mut passing)? {
-                Some(media) => Content::Media(media),
-                None => Content::Opaque(API, RawJson::from(source)),
+            let mut from = block.object("source")?.ok_or_else(|| block.bad("source", "is missing"))?;
+            let of = from.string("type")?;
+            if (kind.as_str(), of.as_deref()) == ("document", Some("content")) {
+                let inner = read_blocks(&mut from, "content", Place::Result)?;
+                let titles = [block.string("title")?, block.string("context")?];
+                return Ok(under(titles, inner, block.rest_with(passing)));
             }
+            let kind = if kind == "image" { MediaKind::Image } else { MediaKind::File };
+            Content::Media(read_media(&mut block, kind, from, of.as_deref(), &mut passing)?)
+        }
+        "search_result" => {
+            let inner = read_blocks(&mut block, "content", Place::Result)?;
+            let titles = [block.string("title")?, block.string("source")?];
+            return Ok(under(titles, inner, block.rest_with(passing)));
         }
         "tool_use" => {
             let (id, name) = (required(&mut block, "id")?, required(&mut block, "name")?);
@@ -116,23 +126,34 @@ fn read_block(item: Field<'_>, place: Place) -> Result<Option<Part>, BadRequest>
         Content::Opaque(..) => Passing::none(),
         _ => block.rest_with(passing),
     };
-    Ok(Some(Part { content, passing }))
+    Ok(vec![Part { content, passing }])
 }
 
-/// Reads a picture or document; `None` for a document that consists of blocks.
+/// The parts of a block under what it is called. All that other APIs know of it is its text.
+fn under(titles: [Option<String>; 2], mut inner: Vec<Part>, passing: Passing) -> Vec<Part> {
+    let titles: Vec<String> = titles.into_iter().flatten().filter(|title| !title.is_empty()).collect();
+    if !titles.is_empty() {
+        inner.insert(0, Part { content: Content::Text(titles.join("\n")), passing });
+    } else if let Some(first) = inner.first_mut() {
+        first.passing.extend(&passing, API);
+    }
+    inner
+}
+
+/// Reads a picture or document from its source of that type.
 fn read_media(
     block: &mut Object<'_>,
     kind: MediaKind,
+    mut source: Object<'_>,
+    of: Option<&str>,
     passing: &mut Passing,
-) -> Result<Option<Media>, BadRequest> {
+) -> Result<Media, BadRequest> {
     const TYPES: &str = "has to be `base64`, `url`, `file`, or, in a document, `text` or `content`";
-    let mut source = block.object("source")?.ok_or_else(|| block.bad("source", "is missing"))?;
-    let read = match (source.string("type")?.as_deref(), kind) {
+    let read = match (of, kind) {
         (Some("base64"), _) => MediaSource::Data(required(&mut source, "data")?),
         (Some("url"), _) => MediaSource::Url(required(&mut source, "url")?),
         (Some("file"), _) => MediaSource::Id(required(&mut source, "file_id")?),
         (Some("text"), MediaKind::File) => MediaSource::Text(required(&mut source, "data")?),
-        (Some("content"), MediaKind::File) => return Ok(None),
         _ => return Err(source.bad("type", TYPES)),
     };
     let mut media = Media { media_type: source.string("media_type")?, ..Media::new(kind, read) };
@@ -140,7 +161,7 @@ fn read_media(
         media.name = block.string("title")?;
     }
     source.leave("source", passing);
-    Ok(Some(media))
+    Ok(media)
 }
 
 fn required(object: &mut Object<'_>, name: &str) -> Result<String, BadRequest> {

@@ -10,9 +10,13 @@ mod messages;
 mod models;
 mod shapes;
 pub(crate) mod tools;
+mod whole;
 
 pub use front::AnthropicFront;
 
 use crate::Provider;
 
 const API: Provider = Provider::Anthropic;
+
+/// The signature of reasoning that no model server has signed. Clients keep only reasoning that has one, and it means nothing when it comes back.
+const UNSIGNED: &str = "dG9vbHJhY2s=";

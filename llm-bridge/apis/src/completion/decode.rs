@@ -18,6 +18,8 @@ struct Answer<'a> {
     stop: bool,
     #[serde(borrow)]
     stop_type: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    stopping_word: Option<Cow<'a, str>>,
     tokens_evaluated: Option<u64>,
     tokens_predicted: Option<u64>,
     // Ollama
@@ -93,10 +95,12 @@ fn read(json: &str, pieces: &mut Vec<Piece>) -> Result<(bool, Progress), Failure
     let mut progress = if is_whole { Progress::Done } else { Progress::Answering };
     if let Some(reason) = reason {
         progress = progress.max(Progress::Finished);
-        pieces.push(Piece::Finish(match &*reason {
-            "limit" | "length" => FinishReason::Length,
-            "" | "stop" | "eos" | "word" | "none" => FinishReason::Stop,
-            _ => FinishReason::Other(reason.into_owned()),
+        let word = answer.stopping_word.filter(|word| !word.is_empty());
+        pieces.push(Piece::Finish(match (&*reason, word) {
+            ("word", Some(word)) => FinishReason::StopSequence(word.into_owned()),
+            ("limit" | "length", _) => FinishReason::Length,
+            ("" | "stop" | "eos" | "word" | "none", _) => FinishReason::Stop,
+            (reason, _) => FinishReason::Other(reason.to_owned()),
         }));
     }
     if (is_whole || counts.is_some()) && input.or(output).is_some() {

@@ -15,6 +15,8 @@ pub(super) struct Config {
     pub(super) format: Option<ResponseFormat>,
     /// Whether what the model thinks is shown.
     pub(super) shows_thoughts: bool,
+    /// Whether the answer is one of a few words, which the model writes as JSON.
+    pub(super) is_word: bool,
 }
 
 /// Takes `generationConfig` out of a request.
@@ -31,7 +33,7 @@ pub(super) fn read_config(body: &mut Object<'_>, passing: &mut Passing) -> Resul
         }
     }
     let (thinking, shows_thoughts) = read_thinking(&mut config, passing)?;
-    let format = read_format(&mut config)?;
+    let (format, is_word) = read_format(&mut config)?;
     let stop = config.items("stopSequences")?.iter().map(Field::string).collect::<Result<Vec<_>, _>>()?;
     let sampling = Sampling {
         max_tokens: read_count(&mut config, "maxOutputTokens")?,
@@ -45,7 +47,7 @@ pub(super) fn read_config(body: &mut Object<'_>, passing: &mut Passing) -> Resul
         stop: stop.into_iter().filter(|text| !text.is_empty()).collect(),
     };
     config.leave("generationConfig", passing);
-    Ok(Config { sampling, thinking, format, shows_thoughts })
+    Ok(Config { sampling, thinking, format, shows_thoughts, is_word })
 }
 
 fn read_thinking(
@@ -76,17 +78,19 @@ fn read_thinking(
     Ok((read, shown))
 }
 
-fn read_format(config: &mut Object<'_>) -> Result<Option<ResponseFormat>, BadRequest> {
+/// The form of the answer, and whether it is a word of an `enum`.
+fn read_format(config: &mut Object<'_>) -> Result<(Option<ResponseFormat>, bool), BadRequest> {
     let mime = config.string("responseMimeType")?;
     let schema = read_schema(config, "responseSchema", "responseJsonSchema")?;
     let json = |schema| ResponseFormat::JsonSchema { name: None, description: None, schema, strict: None };
     match (mime.as_deref(), schema) {
-        (Some("application/json"), None) => Ok(Some(ResponseFormat::JsonObject)),
-        (None | Some("application/json"), schema) => Ok(schema.map(json)),
-        (Some("text/plain"), None) => Ok(None),
+        (Some("application/json"), None) => Ok((Some(ResponseFormat::JsonObject), false)),
+        (None | Some("application/json"), schema) => Ok((schema.map(json), false)),
+        (Some("text/x.enum"), Some(schema)) => Ok((Some(json(schema)), true)),
+        (Some("text/plain"), None) => Ok((None, false)),
         _ => Err(config.bad(
             "responseMimeType",
-            "has to be `text/plain`, or `application/json` with or without a schema",
+            "has to be `text/plain`, `application/json` with or without a schema, or `text/x.enum` with one",
         )),
     }
 }

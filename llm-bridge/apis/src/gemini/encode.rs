@@ -20,6 +20,14 @@ pub(super) enum Form {
     Array,
 }
 
+/// What a client wants to see of an answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shown {
+    pub(super) thoughts: bool,
+    /// The answer is a word, which the model writes as JSON: what it is comes without the quotation marks, when it is whole.
+    pub(super) is_word: bool,
+}
+
 /// The API's words for why a model stopped that canonical reasons do not have.
 const OTHER_REASONS: &[&str] = &[
     "BLOCKLIST",
@@ -48,7 +56,9 @@ pub(super) struct AnswerEncoder {
     form: Form,
     id: String,
     model: String,
-    shows_thoughts: bool,
+    shown: Shown,
+    /// The text so far, where it is a word.
+    word: String,
     /// Whether the array has begun.
     begun: bool,
     /// What has not been written.
@@ -61,12 +71,13 @@ pub(super) struct AnswerEncoder {
 }
 
 impl AnswerEncoder {
-    pub(super) fn new(form: Form, shows_thoughts: bool) -> Self {
+    pub(super) fn new(form: Form, shown: Shown) -> Self {
         Self {
             form,
             id: format!("{:016x}", fastrand::u64(..)),
             model: String::new(),
-            shows_thoughts,
+            shown,
+            word: String::new(),
             begun: false,
             parts: Vec::new(),
             details: Vec::new(),
@@ -157,20 +168,31 @@ impl Encode for AnswerEncoder {
         match event {
             TurnEvent::Model(name) => self.model = name,
             TurnEvent::Message { text, .. } if text.is_empty() => {}
+            TurnEvent::Text(text) if self.shown.is_word => self.word.push_str(&text),
             TurnEvent::Text(text) | TurnEvent::Message { text, .. } => self.add(AnswerPart::Text(text)),
-            TurnEvent::Reasoning { text, seal } if self.shows_thoughts => {
+            TurnEvent::Reasoning { text, seal } if self.shown.thoughts => {
                 let own = seal.filter(|seal| seal.api == API && seal.kind == SealKind::Signature);
                 let signature = own.map(|seal| seal.data);
                 if !text.is_empty() || signature.is_some() {
                     self.add(AnswerPart::Thought { text, signature });
                 }
             }
-            TurnEvent::Reasoning { .. } | TurnEvent::Tool(_) | TurnEvent::Notice(_) => {}
+            TurnEvent::Reasoning { .. }
+            | TurnEvent::PromptTokens(_)
+            | TurnEvent::Tool(_)
+            | TurnEvent::Notice(_) => {}
             // The API has no pieces of calls: they come whole.
             TurnEvent::CallBegun { .. } | TurnEvent::CallDelta { .. } => {}
             TurnEvent::Calls(calls) => calls.into_iter().for_each(|call| self.add(AnswerPart::Call(call))),
             TurnEvent::Passing(fields) => self.passing.extend(&fields, API),
-            TurnEvent::Finished { reason, usage } => self.end = Some((reason, usage)),
+            TurnEvent::Finished { reason, usage } => {
+                let word = std::mem::take(&mut self.word);
+                if !word.is_empty() {
+                    let text = serde_json::from_str::<String>(&word).unwrap_or(word);
+                    self.add(AnswerPart::Text(text));
+                }
+                self.end = Some((reason, usage));
+            }
             TurnEvent::Failed(failure) => self.failure = Some(failure),
         }
         let has_news = !self.parts.is_empty()

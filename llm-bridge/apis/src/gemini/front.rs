@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     API,
     config::{Config, read_choice, read_config, read_schema},
-    encode::{AnswerEncoder, Form},
+    encode::{AnswerEncoder, Form, Shown},
     messages::read_messages,
     object, take_items, take_object,
 };
@@ -38,8 +38,8 @@ impl Front for GeminiFront {
             _ => return Err(bad_address()),
         };
         let body = Object::from_body(body)?.camel_case();
-        let (request, shows_thoughts) = read_request(body, model, form != Form::Whole)?;
-        Ok(Decoded { request, encoder: Box::new(AnswerEncoder::new(form, shows_thoughts)) })
+        let (request, shown) = read_request(body, model, form != Form::Whole)?;
+        Ok(Decoded { request, encoder: Box::new(AnswerEncoder::new(form, shown)) })
     }
 
     fn failure(&self, failure: &Failure) -> http::Response<Vec<u8>> {
@@ -89,8 +89,8 @@ fn wants_events(parts: &Parts) -> bool {
     fields.any(|field| matches!(field, "alt=sse" | "$alt=sse" | "%24alt=sse"))
 }
 
-/// Reads a request, and whether the client wants to see what the model thinks.
-fn read_request(mut body: Object<'_>, model: String, stream: bool) -> Result<(Request, bool), BadRequest> {
+/// Reads a request, and what the client wants to see of the answer.
+fn read_request(mut body: Object<'_>, model: String, stream: bool) -> Result<(Request, Shown), BadRequest> {
     let mut passing = Passing::of(API);
     let messages = read_messages(&mut body)?;
     // It repeats the model of the address.
@@ -102,7 +102,8 @@ fn read_request(mut body: Object<'_>, model: String, stream: bool) -> Result<(Re
     let (choice, strict) = read_choice(&mut body, &mut passing)?;
     let strict = strict.then_some(true);
     let declarations = read_declarations(take_items(&mut body, "tools")?)?;
-    let Config { sampling, thinking, format, shows_thoughts } = read_config(&mut body, &mut passing)?;
+    let Config { sampling, thinking, format, shows_thoughts, is_word } =
+        read_config(&mut body, &mut passing)?;
     let request = Request {
         model: Some(model),
         messages,
@@ -117,7 +118,7 @@ fn read_request(mut body: Object<'_>, model: String, stream: bool) -> Result<(Re
         passing: body.rest_with(passing),
         ..Request::default()
     };
-    Ok((request, shows_thoughts))
+    Ok((request, Shown { thoughts: shows_thoughts, is_word }))
 }
 
 /// Takes the declarations of functions out of `tools`; tools of the API's own kinds are refused.

@@ -27,8 +27,11 @@ pub(super) fn read_messages(body: &mut Object<'_>) -> Result<Vec<Message>, BadRe
     for content in contents {
         let mut content = object(content)?;
         let role = match content.string("role")?.as_deref() {
-            None | Some("user" | "function") => Role::User,
-            Some("model") => Role::Assistant,
+            // Beside the API's own words those of others, which its SDKs' examples send, too.
+            None | Some("user" | "function" | "tool") => Role::User,
+            Some("model" | "assistant") => Role::Assistant,
+            Some("system") => Role::System,
+            Some("developer") => Role::Developer,
             Some(_) => return Err(content.bad("role", "has to be `user` or `model`")),
         };
         let parts = read_parts(&mut content, role, &mut ids)?;

@@ -144,7 +144,10 @@ impl Encode for StreamEncoder {
             TurnEvent::Calls(calls) => self.say(Said { calls, ..Said::default() }, None, out),
             TurnEvent::Passing(fields) => self.pass(fields, out),
             // The calls come whole.
-            TurnEvent::Model(_) | TurnEvent::CallBegun { .. } | TurnEvent::CallDelta { .. } => {}
+            TurnEvent::Model(_)
+            | TurnEvent::PromptTokens(_)
+            | TurnEvent::CallBegun { .. }
+            | TurnEvent::CallDelta { .. } => {}
             TurnEvent::Finished { reason, usage } => {
                 let passing = std::mem::take(&mut self.passing);
                 let line = self.head.line(Said { passing: passing.to(API), ..Said::default() });

@@ -15,13 +15,29 @@ impl ListModels for OllamaFront {
     }
 
     fn model(&self, model: &ListedModel) -> http::Response<Vec<u8>> {
-        let capabilities: &[&str] = if model.embeds { &["embedding"] } else { &["completion", "tools"] };
+        let mut capabilities = if model.embeds { vec!["embedding"] } else { vec!["completion", "tools"] };
+        if model.can(&["vision", "multimodal", "image", "vlm"]) {
+            capabilities.push("vision");
+        }
+        if model.can(&["thinking", "reasoning"]) {
+            capabilities.push("thinking");
+        }
         json_reply(&ModelInfo {
-            capabilities: capabilities.iter().map(|&word| word.to_owned()).collect(),
+            capabilities: capabilities.into_iter().map(str::to_owned).collect(),
+            model_info: facts(model),
             modified_at: Some(model.created_at()),
             ..ModelInfo::default()
         })
     }
+}
+
+/// The size of the context, whose field has the name of the model's architecture, and that name.
+fn facts(model: &ListedModel) -> Map<String, Value> {
+    let Some(context) = model.context else { return Map::new() };
+    // LM Studio; other servers do not say it.
+    let architecture = model.fields.get("arch").and_then(Value::as_str).unwrap_or("unknown");
+    let size = (format!("{architecture}.context_length"), context.into());
+    Map::from_iter([("general.architecture".to_owned(), architecture.into()), size])
 }
 
 /// The reply of `GET /api/tags`.

@@ -12,13 +12,13 @@ use super::{
     message_json::{CallNames, MessageJson, image_of, messages_of},
 };
 use crate::{
-    Content, Decode, Effort, Encoded, Failure, Framing, Message, Omission, Part, Provider, RawJson, Request,
-    ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput, Wire,
+    CallInput, Content, Decode, Effort, Encoded, Failure, Framing, MediaSource, Message, Omission, Part,
+    Provider, RawJson, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput, Wire,
     decoder::{StreamDecoder, WholeDecoder},
-    move_media_behind_results,
     openai::{client_tools::ToolJson, failure_of},
     passing::Fields,
-    wire::{media_omission, passing_omissions, post, retry_after},
+    results::in_text_and_functions,
+    wire::{AS_FUNCTION, media_omission, passing_omissions, post, retry_after},
 };
 
 /// Ollama's own API, spoken to an Ollama server.
@@ -48,9 +48,8 @@ impl Wire for OllamaWire {
         // That no tool may be called is said by sending none.
         let is_none = request.choice == ToolChoice::None;
         let definitions = if is_none { "" } else { definitions };
-        let tools =
-            request.tools.iter().filter(|tool| !is_none && matches!(tool.input, ToolInput::Json { .. }));
-        let messages = move_media_behind_results(&request.messages, |part| image_of(part).is_some());
+        let tools = request.tools.iter().filter(|_| !is_none);
+        let messages = in_text_and_functions(&request.messages, |part| image_of(part).is_some());
         let body = self.body(request, &messages, &names);
         let http = post("/api/chat", &body, definitions, tools.map(|tool| ToolJson::new(tool, API)));
         Encoded { http, omissions: omissions(request) }
@@ -209,7 +208,7 @@ fn omissions(request: &Request) -> Vec<Omission> {
     }
     for (at, tool) in request.tools.iter().enumerate() {
         if matches!(tool.input, ToolInput::Text { .. }) {
-            add(format!("tools[{at}]"), "left out: Ollama has no tools that take a text");
+            add(format!("tools[{at}]"), AS_FUNCTION);
         }
     }
     for (at, message) in request.messages.iter().enumerate() {
@@ -229,7 +228,7 @@ fn message_omissions(message: &Message, path: &str, add: &mut impl FnMut(String,
         {
             let path = format!("{path}.parts[{at}]");
             if result.is_error {
-                add(format!("{path}.is_error"), "left out: the text has to say it");
+                add(format!("{path}.is_error"), "said in the text");
             }
             let is_media = |(_, part): &(usize, &Part)| matches!(part.content, Content::Media(_));
             let (media, others): (Vec<_>, Vec<_>) = result.parts.iter().enumerate().partition(is_media);
@@ -273,8 +272,15 @@ fn part_omissions<'p>(
                 }
                 Place::Images
             }
+            Content::Media(media) if role != Role::Tool => {
+                let is_text = matches!(media.source, MediaSource::Text(_));
+                add(path, if is_text { "sent as text" } else { media_omission(false) });
+                continue;
+            }
             Content::Call(call) if role == Role::Assistant => {
-                if call.arguments_object().is_none() {
+                if call.input == CallInput::Text {
+                    add(path.clone(), AS_FUNCTION);
+                } else if call.arguments_object().is_none() {
                     add(path.clone() + ".arguments", "sent in a field of an object: Ollama takes no text");
                 }
                 Place::Calls

@@ -1,6 +1,6 @@
 //! The tools of clients and their choice among them. Other APIs have the same shapes.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
@@ -117,7 +117,7 @@ pub(crate) fn read_function_choice(field: Option<Field<'_>>) -> Result<ToolChoic
     field.object()?.string("name")?.map(ToolChoice::Named).ok_or(bad)
 }
 
-/// A tool as it goes to model servers.
+/// A tool as it goes to model servers, which have only functions: other types are refused or passed over by all but OpenAI.
 pub(crate) struct ToolJson<'a> {
     tool: &'a ClientTool,
     api: Provider,
@@ -137,26 +137,25 @@ impl Serialize for ToolJson<'_> {
             #[serde(skip_serializing_if = "Option::is_none")]
             description: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            parameters: Option<&'a Value>,
+            parameters: Option<Cow<'a, Value>>,
             #[serde(skip_serializing_if = "Option::is_none")]
             strict: Option<bool>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            format: Option<&'a Value>,
             #[serde(flatten)]
             passing: Leftover<'a>,
         }
         let ClientTool { name, description, input, passing } = self.tool;
-        let (kind, parameters, strict, format) = match input {
-            ToolInput::Json { schema, strict } => ("function", schema.as_deref(), *strict, None),
-            ToolInput::Text { format } => ("custom", None, None, format.as_deref()),
+        let strict = match input {
+            ToolInput::Json { strict, .. } => *strict,
+            ToolInput::Text { .. } => None,
         };
         let description = description.as_deref();
-        let leftover = Leftover(passing.get(self.api, kind));
-        let inner = Inner { name, description, parameters, strict, format, passing: leftover };
+        let leftover = Leftover(passing.get(self.api, "function"));
+        let inner = Inner { name, description, parameters: input.schema(), strict, passing: leftover };
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", kind)?;
-        map.serialize_entry(kind, &inner)?;
-        for (name, value) in passing.to(self.api).iter().filter(|(name, _)| **name != *kind) {
+        map.serialize_entry("type", "function")?;
+        map.serialize_entry("function", &inner)?;
+        let is_other = |name: &str| !matches!(name, "function" | "custom");
+        for (name, value) in passing.to(self.api).iter().filter(|(name, _)| is_other(name)) {
             map.serialize_entry(name, value)?;
         }
         map.end()

@@ -8,9 +8,9 @@ use super::{
     answer::{Answer, CallDelta, Choice, FunctionDelta, Rest, Said, UsageFields},
 };
 use crate::{
-    CallInput, CallPiece, Failure, FailureKind, Frame, Passing, Piece, Progress, RawJson, UpstreamDetails,
-    Usage,
-    json::{Entries, Open, Text},
+    CallInput, CallPiece, Failure, FailureKind, FinishReason, Frame, Passing, Piece, Progress, RawJson,
+    UpstreamDetails, Usage,
+    json::{Entries, Open, Text, text_of},
     passing::is_ours,
 };
 
@@ -58,10 +58,17 @@ pub(super) fn read_answer(json: &str, pieces: &mut Vec<Piece>) -> Result<bool, F
 }
 
 fn read_choice(choice: Open<'_, Choice<'_>>, passing: &mut Passing, pieces: &mut Vec<Piece>) {
+    // vLLM, SGLang. Where a token has ended the answer, it is a number.
+    let stopped = choice.rest.iter().find(|(name, _)| matches!(&**name, "stop_reason" | "matched_stop"));
+    let stopped = stopped.and_then(|(_, value)| text_of(value)).filter(|text| !text.is_empty());
     for (name, value) in choice.rest {
         passing.push([OF_CHOICE, &*name].concat(), value);
     }
     let Choice { message, reason, .. } = choice.known;
+    let reason = match (reason, stopped) {
+        (Some(FinishReason::Stop), Some(text)) => Some(FinishReason::StopSequence(text)),
+        (reason, _) => reason,
+    };
     if let Some(message) = message {
         for (name, value) in message.rest {
             passing.push([OF_MESSAGE, &*name].concat(), value);

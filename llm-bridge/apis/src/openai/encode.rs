@@ -180,6 +180,7 @@ impl Encode for StreamEncoder {
         }
         match &event {
             TurnEvent::Model(name) => self.head.model.clone_from(name),
+            TurnEvent::PromptTokens(_) => {}
             TurnEvent::Text(words) => self.delta(text(words), out),
             // A seal has no place in this API.
             TurnEvent::Reasoning { text, .. } if text.is_empty() => {}
@@ -283,7 +284,7 @@ impl Encode for WholeEncoder {
             TurnEvent::Model(name) => self.head.model = name,
             TurnEvent::Text(text) | TurnEvent::Message { text, .. } => self.content.push_str(&text),
             TurnEvent::Reasoning { text, .. } => self.reasoning.push_str(&text),
-            TurnEvent::Tool(_) | TurnEvent::Notice(_) => {}
+            TurnEvent::PromptTokens(_) | TurnEvent::Tool(_) | TurnEvent::Notice(_) => {}
             // The calls come whole.
             TurnEvent::CallBegun { .. } | TurnEvent::CallDelta { .. } => {}
             TurnEvent::Calls(calls) => {

@@ -13,13 +13,13 @@ use super::{
     message_json::{MessageJson, is_content, messages_of},
 };
 use crate::{
-    Content, Decode, Effort, Encoded, Failure, Framing, Media, MediaSource, Message, Omission, Part,
-    Provider, Request, ResponseFormat, Role, Thinking, ToolChoice, Wire,
+    CallInput, Content, Decode, Effort, Encoded, Failure, Framing, Media, MediaSource, Message, Omission,
+    Part, Provider, Request, ResponseFormat, Role, Thinking, ToolChoice, ToolInput, Wire,
     decoder::{StreamDecoder, WholeDecoder},
     json::Leftover,
-    move_media_behind_results,
     passing::Fields,
-    wire::{media_omission, passing_omissions, post, retry_after},
+    results::in_text_and_functions,
+    wire::{AS_FUNCTION, media_omission, passing_omissions, post, retry_after},
 };
 
 /// OpenAI's chat completions, spoken to a model server.
@@ -33,7 +33,7 @@ impl Wire for OpenAiWire {
 
     fn request(&self, request: &Request, definitions: &str) -> Encoded {
         let tools = request.tools.iter().map(|tool| ToolJson::new(tool, API));
-        let messages = move_media_behind_results(&request.messages, is_content);
+        let messages = in_text_and_functions(&request.messages, is_content);
         let http = post("/chat/completions", &Body::of(request, &messages), definitions, tools);
         Encoded { http, omissions: omissions(request) }
     }
@@ -61,12 +61,25 @@ fn omissions(request: &Request) -> Vec<Omission> {
         Some(Thinking::Budget(_)) => add("thinking".into(), "sent as the nearest effort"),
         _ => {}
     }
+    for (at, tool) in request.tools.iter().enumerate() {
+        if matches!(tool.input, ToolInput::Text { .. }) {
+            add(format!("tools[{at}]"), AS_FUNCTION);
+        }
+    }
     for (at, message) in request.messages.iter().enumerate() {
         let mut last_rank = 0;
         for (part_at, part) in message.parts.iter().enumerate() {
             let path = || format!("messages[{at}].parts[{part_at}]");
+            let is_media = matches!(part.content, Content::Media(_)) && message.role != Role::Tool;
             if !is_said(message.role, part) {
-                add(path(), "left out: it has no place in this message");
+                add(
+                    path(),
+                    if is_media {
+                        media_omission(false)
+                    } else {
+                        "left out: it has no place in this message"
+                    },
+                );
                 continue;
             }
             let rank = match &part.content {
@@ -76,14 +89,19 @@ fn omissions(request: &Request) -> Vec<Omission> {
                     }
                     0
                 }
-                Content::Call(_) => 2,
+                Content::Call(call) => {
+                    if call.input == CallInput::Text {
+                        add(path(), AS_FUNCTION);
+                    }
+                    2
+                }
                 Content::Media(Media { source: MediaSource::Text(_), .. }) => {
                     add(path(), "sent as text");
                     1
                 }
                 Content::Result(result) => {
                     if result.is_error {
-                        add(path() + ".is_error", "left out: the text has to say it");
+                        add(path() + ".is_error", "said in the text");
                     }
                     for (inner_at, inner) in result.parts.iter().enumerate() {
                         let done = match &inner.content {

@@ -335,13 +335,13 @@ impl Encode for ResponseEncoder {
 
     fn event(&mut self, event: TurnEvent, out: &mut Vec<u8>) {
         // The model server may still refuse, and an answer that has not begun can have that as its status.
-        if let TurnEvent::Model(name) = event {
-            self.model = name;
-            return;
-        }
-        self.begin(out);
         match event {
-            TurnEvent::Model(_) | TurnEvent::Passing(_) => {}
+            TurnEvent::Model(name) => return self.model = name,
+            TurnEvent::PromptTokens(_) => return,
+            _ => self.begin(out),
+        }
+        match event {
+            TurnEvent::Model(_) | TurnEvent::PromptTokens(_) | TurnEvent::Passing(_) => {}
             TurnEvent::Message { text, .. } if text.is_empty() => {}
             TurnEvent::Text(text) | TurnEvent::Message { text, .. } => {
                 self.write_text(TextKind::Message, &text, out);

@@ -13,9 +13,9 @@ use super::{
     namespace::read_tools,
 };
 use crate::{
-    BadRequest, ClientTool, Conversation, Decoded, Effort, Extension, Failure, Front, Message, Passing,
-    Provider, RawJson, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput,
-    front::{failure_reply, read_name},
+    BadRequest, ClientTool, Conversation, CountTokens, Decoded, Effort, Extension, Failure, Front, Message,
+    Passing, Provider, RawJson, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput,
+    front::{failure_reply, json_reply, read_name},
     json::{Field, Object},
     openai::{
         client_tools::{read_function, read_tool_choice},
@@ -38,6 +38,16 @@ impl Front for ResponsesFront {
 
     fn failure(&self, failure: &Failure) -> http::Response<Vec<u8>> {
         failure_reply(failure, &error_body(failure))
+    }
+}
+
+impl CountTokens for ResponsesFront {
+    fn decode_count(&self, parts: &Parts, body: &[u8]) -> Result<Request, BadRequest> {
+        Ok(self.decode(parts, body)?.request)
+    }
+
+    fn count(&self, tokens: u64) -> http::Response<Vec<u8>> {
+        json_reply(&json!({ "object": "response.input_tokens", "input_tokens": tokens }))
     }
 }
 
@@ -103,6 +113,12 @@ impl ResponsesFront {
 fn refuse(body: &mut Object<'_>) -> Result<(), BadRequest> {
     if body.bool("background")?.unwrap_or(false) {
         return Err(body.bad("background", "is not offered here: leave it out and wait for the answer"));
+    }
+    // The list of them in each answer is empty.
+    let included = body.get("include").filter(Field::is_array).map(|field| field.items()).transpose()?;
+    let is_logprobs = |item: &&Field<'_>| item.source().get() == "\"message.output_text.logprobs\"";
+    if let Some(item) = included.iter().flatten().find(is_logprobs) {
+        return Err(item.bad("is not offered here; `logprobs` of chat completions is"));
     }
     for (name, message) in [
         ("conversation", "is not offered here: send `previous_response_id`, or all items in `input`"),

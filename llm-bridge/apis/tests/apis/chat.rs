@@ -9,6 +9,8 @@ use toolrack_apis::{
     FinishReason, FinishedTool, Front, Media, MediaKind, MediaSource, Message, Part, Passing, Piece,
     Progress, Provider, RawJson, Reasoning, Request, ResponseFormat, Role, Seal, SealKind, Thinking,
     ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire,
+    completion::{CompletionForm, CompletionWire},
+    ollama::OllamaWire,
     openai::{OpenAiFront, OpenAiWire},
 };
 
@@ -70,13 +72,11 @@ fn content() -> impl Strategy<Value = Vec<Part>> {
 }
 
 fn call() -> impl Strategy<Value = Part> {
-    let json = (name(), prop_oneof![Just("{\"a\":1}".to_owned()), text()], leftover("function"));
-    let json = json.prop_map(|(name, arguments, passing)| (Call::new("", name, arguments), passing));
-    let custom = (name(), text(), leftover("custom")).prop_map(|(name, arguments, passing)| {
-        (Call { input: CallInput::Text, ..Call::new("", name, arguments) }, passing)
-    });
-    (name(), prop_oneof![4 => json.boxed(), 1 => custom.boxed()])
-        .prop_map(|(id, (call, passing))| Part { content: Content::Call(Call { id, ..call }), passing })
+    let arguments = prop_oneof![Just("{\"a\":1}".to_owned()), text()];
+    (name(), name(), arguments, leftover("function")).prop_map(|(id, name, arguments, passing)| Part {
+        content: Content::Call(Call::new(id, name, arguments)),
+        passing,
+    })
 }
 
 pub(crate) fn message() -> impl Strategy<Value = Message> {
@@ -101,12 +101,10 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
 fn tool() -> impl Strategy<Value = ClientTool> {
     let schema =
         option::of(Just(Arc::new(json!({"type": "object", "properties": {"a": {"type": "string"}}}))));
-    let json = (schema, option::of(any::<bool>()), leftover("function"))
-        .prop_map(|(schema, strict, passing)| (ToolInput::Json { schema, strict }, passing));
-    let custom = (option::of(Just(Arc::new(json!({"type": "text"})))), leftover("custom"))
-        .prop_map(|(format, passing)| (ToolInput::Text { format }, passing));
-    (name(), option::of(text()), prop_oneof![json.boxed(), custom.boxed()])
-        .prop_map(|(name, description, (input, passing))| ClientTool { name, description, input, passing })
+    let input =
+        (schema, option::of(any::<bool>())).prop_map(|(schema, strict)| ToolInput::Json { schema, strict });
+    (name(), option::of(text()), input, leftover("function"))
+        .prop_map(|(name, description, input, passing)| ClientTool { name, description, input, passing })
 }
 
 fn request() -> impl Strategy<Value = Request> {
@@ -306,8 +304,92 @@ fn b13_what_cannot_be_said_is_reported() {
         ]
     );
     let body: Value = serde_json::from_slice(encoded.http.body()).unwrap();
-    assert_eq!(body["messages"][0], json!({"role": "user", "content": "a"}));
+    let described = "[file, https://a; not shown: the model server takes no such files]";
+    let text = |text: &str| json!({"type": "text", "text": text});
+    assert_eq!(body["messages"][0], json!({"role": "user", "content": [text("a"), text(described)]}));
+    assert_eq!(body["messages"][2]["content"], "Error");
     assert_eq!(body["reasoning_effort"], "medium");
+}
+
+/// Model servers have only functions, so that is what they get in place of tools that take free text.
+#[test]
+fn b13_custom_tools_and_their_calls_go_to_model_servers_as_functions() {
+    let grammar = json!({"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: /a+/"}});
+    let request = decoded(&json!({
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "tool_calls": [
+                {"id": "c", "type": "custom", "custom": {"name": "patch", "input": "a\nb", "x": 1}},
+            ]},
+            {"role": "tool", "tool_call_id": "c", "content": "done"},
+        ],
+        "tools": [
+            {"type": "custom", "custom": {"name": "patch", "description": "Patches.", "format": grammar, "x": 1}},
+            {"type": "custom", "custom": {"name": "note"}},
+        ],
+    }));
+    assert_eq!(request.tools[0].input, ToolInput::Text { format: Some(Arc::new(grammar)) });
+    let call = Call { input: CallInput::Text, ..Call::new("c", "patch", "a\nb") };
+    assert_eq!(request.messages[1].calls().collect::<Vec<_>>(), [&call]);
+    let function = |name: &str, input: Value| {
+        let schema = json!({"type": "object", "properties": {"input": input}, "required": ["input"]});
+        json!({"type": "function", "function": {"name": name, "parameters": schema}})
+    };
+    let described =
+        json!({"type": "string", "description": "A text that keeps to this grammar:\nstart: /a+/"});
+    let mut patch = function("patch", described);
+    patch["function"]["description"] = json!("Patches.");
+    let tools = json!([patch, function("note", json!({"type": "string"}))]);
+    for (wire, id, arguments) in [
+        (&OpenAiWire as &dyn Wire, json!("function"), json!("{\"input\":\"a\\nb\"}")),
+        (&OllamaWire::default(), Value::Null, json!({"input": "a\nb"})),
+    ] {
+        let encoded = wire.request(&request, "");
+        let body: Value = serde_json::from_slice(encoded.http.body()).unwrap();
+        assert_eq!(body["tools"], tools);
+        let call = &body["messages"][1]["tool_calls"][0];
+        assert_eq!((&call["type"], &call["custom"]), (&id, &Value::Null));
+        assert_eq!(call["function"], json!({"name": "patch", "arguments": arguments}));
+        let omitted: Vec<String> = encoded.omissions.iter().map(ToString::to_string).collect();
+        for place in ["tools[0]", "tools[1]", "messages[1].parts[0]"] {
+            let done = format!("`{place}` sent as a function with one argument, `input`");
+            assert!(omitted.contains(&done), "{omitted:?}");
+        }
+    }
+}
+
+#[test]
+fn b13_a_stop_sequence_that_the_server_names_is_the_reason() {
+    let stopped = FinishReason::StopSequence("END".into());
+    for (fields, reason) in [
+        (json!({"finish_reason": "stop", "stop_reason": "END"}), stopped.clone()),
+        (json!({"finish_reason": "stop", "matched_stop": "END"}), stopped.clone()),
+        (json!({"finish_reason": "stop", "stop_reason": 151_645}), FinishReason::Stop),
+        (json!({"finish_reason": "stop", "stop_reason": null, "matched_stop": ""}), FinishReason::Stop),
+        (json!({"finish_reason": "length", "stop_reason": "END"}), FinishReason::Length),
+    ] {
+        let mut choice = json!({"index": 0, "message": {"content": "a"}});
+        choice.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let answer = json!({"choices": [choice]}).to_string();
+        let found = pieces(answer.as_bytes(), false, 1024);
+        let found = found.into_iter().find(|piece| matches!(piece, Piece::Finish(_)));
+        assert_eq!(found, Some(Piece::Finish(reason)), "{fields}");
+    }
+    let wire = CompletionWire {
+        form: CompletionForm::LlamaCpp,
+        prompt: String::new(),
+        stop: Vec::new(),
+        tokens: Vec::new(),
+        num_ctx: None,
+        keep_alive: None,
+    };
+    for (word, reason) in [("END", stopped), ("", FinishReason::Stop)] {
+        let reply = json!({"content": "a", "stop": true, "stop_type": "word", "stopping_word": word});
+        let (mut decoder, mut pieces) = (wire.decoder("application/json"), Vec::new());
+        decoder.push(reply.to_string().as_bytes(), &mut pieces).unwrap();
+        decoder.finish(&mut pieces).unwrap();
+        assert_eq!(pieces, [Piece::Text("a".into()), Piece::Finish(reason)]);
+    }
 }
 
 #[test]

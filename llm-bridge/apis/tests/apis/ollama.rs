@@ -6,9 +6,10 @@ use proptest::{option, prelude::*};
 use serde_json::{Value, json};
 use toolrack_apis::{
     BadRequest, Call, CallInput, CallPiece, ClientCall, ClientTool, Content, Decode, Decoded, Effort,
-    Failure, FailureKind, FinishReason, FinishedTool, Front, Media, MediaKind, MediaSource, Message, Part,
-    Passing, Piece, Progress, Provider, RawJson, Reasoning, Request, ResponseFormat, Role, Seal, SealKind,
-    Thinking, ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire,
+    Failure, FailureKind, FinishReason, FinishedTool, Front, ListModels, ListedModel, Media, MediaKind,
+    MediaSource, Message, Part, Passing, Piece, Progress, Provider, RawJson, Reasoning, Request,
+    ResponseFormat, Role, Seal, SealKind, Thinking, ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent,
+    Usage, Wire,
     ollama::{OllamaFront, OllamaWire, models},
 };
 
@@ -374,6 +375,30 @@ fn b13_ollama_generate_has_a_response_in_place_of_a_message() {
 }
 
 #[test]
+fn b13_ollama_a_model_of_another_server_has_its_context_and_what_it_can() {
+    let show = |entry: Value| -> Value {
+        let model = ListedModel::read(entry).unwrap();
+        serde_json::from_slice(OllamaFront::Chat.model(&model).body()).unwrap()
+    };
+    let shown = show(json!({"id": "a", "max_model_len": 4096}));
+    let facts = json!({"general.architecture": "unknown", "unknown.context_length": 4096});
+    assert_eq!((&shown["model_info"], &shown["capabilities"]), (&facts, &json!(["completion", "tools"])));
+    let shown = show(json!({"id": "b", "type": "vlm", "arch": "qwen2_vl", "loaded_context_length": 8192}));
+    let facts = json!({"general.architecture": "qwen2_vl", "qwen2_vl.context_length": 8192});
+    assert_eq!(shown["model_info"], facts);
+    assert_eq!(shown["capabilities"], json!(["completion", "tools", "vision"]));
+    for (entry, more) in [
+        (json!({"id": "c", "capabilities": ["completion", "multimodal"]}), "vision"),
+        (json!({"id": "d", "architecture": {"input_modalities": ["text", "image"]}}), "vision"),
+        (json!({"id": "e", "supported_parameters": ["tools", "reasoning"]}), "thinking"),
+    ] {
+        let shown = show(entry);
+        assert_eq!(shown["capabilities"], json!(["completion", "tools", more]));
+        assert_eq!(shown["model_info"], json!({}));
+    }
+}
+
+#[test]
 fn b13_ollama_a_malformed_body_names_the_field() {
     let with = |fields: Value| {
         let mut body = json!({"messages": [{"role": "user", "content": "hi"}]});
@@ -507,16 +532,16 @@ fn b13_ollama_what_cannot_be_said_is_reported() {
         body["messages"],
         json!([
             {"role": "system", "content": "d"},
-            {"role": "user", "content": "a\nb"},
+            {"role": "user", "content": "a\nb\n[picture, https://a; not shown: the model server takes no such files]"},
             {"role": "assistant", "content": "", "thinking": "r", "tool_calls": [
                 {"id": "c", "function": {"name": "f", "arguments": {"INVALID_JSON": "[1]"}}},
             ]},
-            {"role": "tool", "content": "c", "tool_call_id": "c", "tool_name": "f"},
-            {"role": "tool", "content": "d", "tool_call_id": "d"},
+            {"role": "tool", "content": "Error: c", "tool_call_id": "c", "tool_name": "f"},
+            {"role": "tool", "content": "Error: d", "tool_call_id": "d"},
         ])
     );
     assert_eq!((&body["think"], &body["format"]), (&json!("medium"), &json!({"type": "object"})));
-    assert_eq!(body.get("tools"), None);
+    assert_eq!(body["tools"][0]["function"]["parameters"]["required"], json!(["input"]));
 }
 
 #[test]

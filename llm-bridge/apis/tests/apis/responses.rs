@@ -826,6 +826,7 @@ fn b13_responses_items_of_an_answer_become_one_message() {
         "messages[1].parts[0].summary",
         "messages[1].parts[4].id",
         "messages[1].parts[1]",
+        "messages[1].parts[5]",
     ];
     assert_eq!(paths, expected);
     let kept = Request {
@@ -885,6 +886,7 @@ fn b13_responses_a_malformed_body_names_the_field() {
         (with(json!({"background": true})), "background"),
         (with(json!({"conversation": "conv_1"})), "conversation"),
         (with(json!({"prompt": {"id": "p"}})), "prompt"),
+        (with(json!({"include": ["a", "message.output_text.logprobs"]})), "include[1]"),
         (with(json!({"store": "no"})), "store"),
         (with(json!({"previous_response_id": 1})), "previous_response_id"),
         (with(json!({"stream": 1})), "stream"),

@@ -123,6 +123,57 @@ fn g12_media_that_an_api_does_not_carry_is_described_in_its_result() {
     assert!(messages[1]["content"][0]["text"].as_str().unwrap().contains("returned by a tool in the result"));
 }
 
+/// A message of one picture is not empty.
+#[test]
+fn g12_media_of_the_user_that_an_api_does_not_carry_is_described_in_its_place() {
+    use MediaKind::{Audio, File, Image};
+    let data = || MediaSource::Data("QUJD".into());
+    let url = || MediaSource::Url("https://a/b".into());
+    let id = || MediaSource::Id("file-1".into());
+    let ollama = OllamaWire::default();
+    for (wire, kind, source, said) in [
+        (&ollama as &dyn Wire, Image, url(), "[picture, https://a/b; "),
+        (&ollama, File, data(), "[file, 3 bytes; "),
+        (&ollama, Audio, data(), "[recording, 3 bytes; "),
+        (&OpenAiWire, File, url(), "[file, https://a/b; "),
+        (&OpenAiWire, Image, id(), "[picture, id file-1; "),
+    ] {
+        let media = Media::new(kind, source);
+        let message = Message::new(Role::User, vec![Content::Media(media).into()]);
+        let (messages, omissions) = sent(wire, vec![message]);
+        let text = format!("{said}not shown: the model server takes no such files]");
+        assert_eq!(messages, [json!({"role": "user", "content": text})]);
+        assert_eq!(omissions, ["`messages[0].parts[0]` described: it has no place in a message"]);
+    }
+    let notes = Media::new(File, MediaSource::Text("line".into()));
+    let notes = Content::Media(Media { name: Some("notes".into()), ..notes });
+    let (messages, omissions) = sent(&ollama, vec![Message::new(Role::User, vec![notes.into()])]);
+    assert_eq!(messages[0]["content"], "notes\n\nline");
+    assert_eq!(omissions, ["`messages[0].parts[0]` sent as text"]);
+}
+
+#[test]
+fn g12_the_text_of_a_failed_result_says_so() {
+    for (before, after) in [
+        (vec![text("3")], "Error: 3"),
+        (vec![text("Error: no such file")], "Error: no such file"),
+        (vec![text("error 404")], "error 404"),
+        (vec![text("[Changed.]\nError: no")], "[Changed.]\nError: no"),
+        (vec![text("{\"error\": \"gone\"}")], "{\"error\": \"gone\"}"),
+        (vec![text("Erro")], "Error: Erro"),
+        (vec![text("日本語")], "Error: 日本語"),
+        (vec![], "Error"),
+    ] {
+        for wire in [&OpenAiWire as &dyn Wire, &OllamaWire::default()] {
+            let failed =
+                ToolResult { call_id: "c".into(), parts: before.clone(), is_error: true, name: None };
+            let (messages, omissions) = sent(wire, vec![Message::result(failed)]);
+            assert_eq!(messages[0]["content"], after);
+            assert_eq!(omissions, ["`messages[0].parts[0].is_error` said in the text"]);
+        }
+    }
+}
+
 #[test]
 fn g12_a_conversation_without_media_in_results_is_not_copied() {
     let user = Message::new(Role::User, vec![text("What?"), picture(PNG)]);

@@ -157,7 +157,7 @@ pub(super) fn as_seen(parts: &[Part]) -> Vec<Message> {
                     (None, error) => error.clone().unwrap_or_default(),
                 };
                 let parts = if text.is_empty() { Vec::new() } else { vec![Content::Text(text).into()] };
-                let is_error = call.state != CallState::Ok;
+                let is_error = call.result.is_none() && call.state != CallState::Ok;
                 messages.push(Message::result(ToolResult {
                     call_id: call.id.clone(),
                     name: Some(name),

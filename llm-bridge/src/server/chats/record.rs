@@ -43,7 +43,8 @@ impl Record {
 
     /// Takes an event.
     pub(super) fn take(&mut self, event: &TurnEvent, now: Timestamp) {
-        if !matches!(event, TurnEvent::Reasoning { .. } | TurnEvent::Passing(_)) {
+        if !matches!(event, TurnEvent::Reasoning { .. } | TurnEvent::Passing(_) | TurnEvent::PromptTokens(_))
+        {
             self.end_thinking();
         }
         match event {
@@ -58,7 +59,8 @@ impl Record {
                 let error = Fault { message: failure.message.clone(), r#type: kind(failure) };
                 self.shown.error = Some(error);
             }
-            TurnEvent::CallBegun { .. }
+            TurnEvent::PromptTokens(_)
+            | TurnEvent::CallBegun { .. }
             | TurnEvent::CallDelta { .. }
             | TurnEvent::Calls(_)
             | TurnEvent::Passing(_) => {}

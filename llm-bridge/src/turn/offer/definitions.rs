@@ -1,6 +1,6 @@
 //! The tools of a round as the model learns of them.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use registry_core::Tool;
 use serde_json::{Value, json};
@@ -91,13 +91,6 @@ impl Offer {
 
 /// A client's tool for a prompt. One that takes free text is called with that in one argument.
 pub(in crate::turn) fn function_of(tool: &ClientTool) -> Value {
-    let parameters = match &tool.input {
-        ToolInput::Json { schema, .. } => {
-            schema.as_deref().cloned().unwrap_or_else(|| json!({"type": "object"}))
-        }
-        ToolInput::Text { .. } => {
-            json!({"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]})
-        }
-    };
+    let parameters = tool.input.schema().map_or_else(|| json!({"type": "object"}), Cow::into_owned);
     json!({"name": tool.name, "description": tool.description, "parameters": parameters})
 }

@@ -59,7 +59,7 @@ fn template_message(message: &Message, calls: &mut Calls) -> Option<Value> {
         .calls()
         .map(|call| {
             calls.names.insert(call.id.clone(), call.name.clone());
-            let arguments = serde_json::from_str::<Map<String, Value>>(&call.arguments)
+            let arguments = serde_json::from_str::<Map<String, Value>>(&call.function_arguments())
                 .map_or_else(|_| Value::String(call.arguments.clone()), Value::Object);
             let function = json!({"name": call.name, "arguments": arguments});
             json!({"id": calls.id(&call.id), "type": "function", "function": function})
@@ -96,7 +96,7 @@ fn text_of(parts: &[Part]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use toolrack_apis::{Call, Media, MediaKind, MediaSource, Reasoning, ToolResult};
+    use toolrack_apis::{Call, CallInput, Media, MediaKind, MediaSource, Reasoning, ToolResult};
 
     use super::*;
 
@@ -118,6 +118,8 @@ mod tests {
                     Content::Reasoning(thought).into(),
                     Content::Call(Call::new("call_1", "weather", "{\"b\": 1, \"a\": 2}")).into(),
                     Content::Call(Call::new("call_2", "note", "not JSON")).into(),
+                    Content::Call(Call { input: CallInput::Text, ..Call::new("call_3", "shell", "ls") })
+                        .into(),
                 ],
             ),
             result("call_2"),
@@ -138,6 +140,7 @@ mod tests {
                 "tool_calls": [
                     {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": {"b": 1, "a": 2}}},
                     {"id": "call_2", "type": "function", "function": {"name": "note", "arguments": "not JSON"}},
+                    {"id": "call_3", "type": "function", "function": {"name": "shell", "arguments": {"input": "ls"}}},
                 ],
                 "reasoning_content": "Hm.",
             },

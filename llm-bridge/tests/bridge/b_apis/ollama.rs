@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::rack_before;
-use crate::support::{Rack, Reply};
+use crate::support::{Act, Rack, Reply, event};
 
 async fn get(rack: &Rack, path: &str) -> Value {
     let response = rack.client.get(rack.url(path)).send().await.unwrap();
@@ -95,4 +95,112 @@ async fn b13_what_is_for_an_ollama_is_passed_on_to_it() {
         ("/api/show", &json!({"model": "scripted", "verbose": true}))
     );
     assert_eq!((asked[1].path.as_str(), &asked[1].body), ("/api/embed", &embed));
+}
+
+#[tokio::test]
+async fn b13_an_ollama_loads_and_unloads_models_and_continues_texts_itself() {
+    let loaded = json!({"model": "scripted", "done": true, "done_reason": "load"});
+    let continued = json!({"response": "b", "done": true});
+    let replies = [&loaded, &loaded, &loaded, &continued, &continued].map(|reply| Reply::json(200, reply));
+    let rack = rack_before(Some("ollama"), replies).await;
+    let bodies = [
+        ("/api/generate", json!({"model": "scripted"})),
+        ("/api/generate", json!({"model": "scripted", "keep_alive": 0})),
+        ("/api/chat", json!({"model": "scripted", "messages": []})),
+        (
+            "/api/generate",
+            json!({"model": "scripted", "prompt": "a", "raw": true, "options": {"num_ctx": 9}}),
+        ),
+        ("/api/generate", json!({"model": "scripted", "prompt": "a", "suffix": "c", "stream": false})),
+    ];
+    for (at, (path, body)) in bodies.iter().enumerate() {
+        let expected = if at < 3 { &loaded } else { &continued };
+        assert_eq!(post(&rack, path, body).await, (200, expected.clone()));
+        let asked = &rack.upstream.asked()[at];
+        assert_eq!((asked.path.as_str(), &asked.body), (*path, body));
+    }
+    // The tools of the server have no part in it, whatever the model's name says of them.
+    rack.upstream.push(Reply::json(200, &loaded));
+    post(&rack, "/api/generate", &json!({"model": "scripted:plain"})).await;
+    assert_eq!(rack.upstream.asked()[5].body, json!({"model": "scripted"}));
+}
+
+#[tokio::test]
+async fn b13_models_of_other_servers_count_as_loaded() {
+    let rack = rack_before(None, []).await;
+    for (path, body, reason) in [
+        ("/api/generate", json!({"model": "scripted"}), "load"),
+        ("/api/generate", json!({"model": "scripted:latest", "prompt": "", "stream": false}), "load"),
+        ("/api/generate", json!({"model": "scripted", "keep_alive": 0}), "unload"),
+        ("/api/chat", json!({"model": "scripted", "messages": [], "keep_alive": "0s"}), "unload"),
+        ("/api/chat", json!({"model": "scripted", "messages": [], "keep_alive": "5m"}), "load"),
+    ] {
+        let (status, line) = post(&rack, path, &body).await;
+        assert_eq!((status, &line["model"], &line["done"]), (200, &body["model"], &json!(true)));
+        assert_eq!(line["done_reason"], reason, "{body}");
+        let said = if path == "/api/chat" { &line["message"]["content"] } else { &line["response"] };
+        assert_eq!(said, "");
+    }
+    let (status, error) = post(&rack, "/api/generate", &json!({"model": "scriptd"})).await;
+    assert_eq!(
+        (status, error),
+        (404, json!({"error": "there is no model `scriptd`; did you mean `scripted`?"}))
+    );
+    assert!(rack.upstream.asked().is_empty());
+}
+
+#[tokio::test]
+async fn b13_other_servers_continue_texts_for_clients_of_ollama() {
+    let chunk = |text: &str, finish: Value| {
+        event(&json!({"choices": [{"index": 0, "text": text, "finish_reason": finish}]}))
+    };
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}});
+    let done = Act::Send(b"data: [DONE]\n\n".to_vec());
+    let stream = [chunk("b", Value::Null), chunk("c", json!("length")), event(&usage), done];
+    let whole = json!({"choices": [{"index": 0, "text": "bc", "finish_reason": "stop"}], "usage": {"prompt_tokens": 3, "completion_tokens": 2}});
+    let broken = [chunk("b", Value::Null)];
+    let replies = [
+        Reply::stream(stream),
+        Reply::json(200, &whole),
+        Reply::error(400, "no suffix here"),
+        Reply::stream(broken),
+    ];
+    let rack = rack_before(None, replies).await;
+    let options = json!({"num_predict": 5, "temperature": 0.5, "stop": ["\n"], "num_ctx": 9});
+    let asked = json!({"model": "scripted", "prompt": "a", "suffix": "d", "options": options});
+    let response = rack.client.post(rack.url("/api/generate")).body(asked.to_string()).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "application/x-ndjson");
+    let text = response.text().await.unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let said: Vec<&Value> = lines.iter().map(|line| &line["response"]).collect();
+    assert_eq!(said, ["b", "c", ""]);
+    assert_eq!((&lines[2]["done"], &lines[2]["done_reason"]), (&json!(true), &json!("length")));
+    assert_eq!((&lines[2]["prompt_eval_count"], &lines[2]["eval_count"]), (&json!(3), &json!(2)));
+
+    let raw = json!({"model": "scripted:plain", "prompt": "a", "raw": true, "stream": false});
+    let (status, reply) = post(&rack, "/api/generate", &raw).await;
+    assert_eq!((status, &reply["response"], &reply["done_reason"]), (200, &json!("bc"), &json!("stop")));
+    let refused = post(&rack, "/api/generate", &raw).await;
+    assert_eq!(refused, (400, json!({"error": "no suffix here"})));
+    let response = rack.client.post(rack.url("/api/generate")).body(asked.to_string()).send().await.unwrap();
+    let text = response.text().await.unwrap();
+    assert!(text.lines().last().unwrap().contains("\"error\""), "{text}");
+    let (status, error) =
+        post(&rack, "/api/generate", &json!({"model": "scripted", "raw": true, "images": ["aGk="]})).await;
+    assert!(status == 400 && error["error"].as_str().unwrap().contains("`images`"), "{error}");
+
+    let sent = rack.upstream.asked();
+    assert_eq!(sent.len(), 4);
+    assert_eq!(sent[0].path, "/v1/completions");
+    assert_eq!(
+        sent[0].body,
+        json!({
+            "model": "scripted", "prompt": "a", "suffix": "d", "max_tokens": 5, "temperature": 0.5, "stop": ["\n"],
+            "stream": true, "stream_options": {"include_usage": true},
+        })
+    );
+    assert_eq!(
+        sent[1].body,
+        json!({"model": "scripted", "prompt": "a", "max_tokens": null, "stream": false})
+    );
 }

@@ -12,6 +12,7 @@ use reqwest::header;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::rack_before;
 use crate::support::{Act, Reply, Setup, within};
 
 #[tokio::test]
@@ -158,4 +159,40 @@ async fn b13_the_demo_model_passes_nothing_on() {
         let message = error.pointer(message).and_then(Value::as_str).unwrap();
         assert!(message.contains("--upstream URL"), "{message}");
     }
+}
+
+#[tokio::test]
+async fn b13_geminis_vectors_are_made_by_the_embeddings_of_openai() {
+    let vectors = json!({"data": [{"index": 1, "embedding": [3, 4]}, {"index": 0, "embedding": [1, 2]}]});
+    let one = json!({"data": [{"index": 0, "embedding": [1, 2]}]});
+    let rack =
+        rack_before(None, [Reply::json(200, &vectors), Reply::json(200, &one), Reply::error(404, "no")])
+            .await;
+    let post = async |path: &str, body: &Value| -> (u16, Value) {
+        let response = rack.client.post(rack.url(path)).json(body).send().await.unwrap();
+        (response.status().as_u16(), response.json().await.unwrap())
+    };
+    let content = |text: &str| json!({"parts": [{"text": text}]});
+    let many = json!({"requests": [
+        {"model": "models/org/e:8b", "content": content("a"), "outputDimensionality": 2},
+        {"model": "models/org/e:8b", "content": content("b"), "outputDimensionality": 2},
+    ]});
+    let (status, reply) = post("/v1beta/models/org/e:8b:batchEmbedContents", &many).await;
+    assert_eq!(
+        (status, reply),
+        (200, json!({"embeddings": [{"values": [1.0, 2.0]}, {"values": [3.0, 4.0]}]}))
+    );
+    let single = json!({"content": {"parts": [{"text": "a"}, {"text": "b"}]}, "taskType": "RETRIEVAL_QUERY"});
+    let (status, reply) = post("/v1beta/models/e:embedContent", &single).await;
+    assert_eq!((status, reply), (200, json!({"embedding": {"values": [1.0, 2.0]}})));
+    let (status, error) = post("/v1beta/models/e:embedContent", &single).await;
+    assert_eq!((status, &error["error"]["status"]), (404, &json!("NOT_FOUND")));
+    for body in [json!({}), json!({"content": {"parts": [{"inlineData": {}}]}}), json!({"requests": []})] {
+        let (status, error) = post("/v1beta/models/e:embedContent", &body).await;
+        assert_eq!((status, &error["error"]["status"]), (400, &json!("INVALID_ARGUMENT")), "{body}");
+    }
+    let asked = rack.upstream.asked();
+    let sent = json!({"model": "org/e:8b", "input": ["a", "b"], "dimensions": 2, "encoding_format": "float"});
+    assert_eq!((asked[0].path.as_str(), &asked[0].body), ("/v1/embeddings", &sent));
+    assert_eq!(asked[1].body, json!({"model": "e", "input": ["a\nb"], "encoding_format": "float"}));
 }

@@ -259,3 +259,60 @@ async fn b13_what_an_earlier_version_has_kept_is_continued() {
     assert_eq!(contents, ["one", "a", "two"]);
     assert_eq!(ids(&get(&rack, &path(&next, "/input_items")).await.1).len(), 1);
 }
+
+/// Codex's `apply_patch` takes free text; model servers have only functions.
+#[tokio::test]
+async fn b13_a_custom_tool_is_a_function_to_the_model_server_and_its_call_a_custom_one_to_the_client() {
+    let grammar = json!({"type": "grammar", "syntax": "lark", "definition": "start: /.+/"});
+    let tools =
+        json!([{"type": "custom", "name": "apply_patch", "description": "Patches.", "format": grammar}]);
+    let patch = "*** Begin Patch\n\"a\"";
+    for stream in [false, true] {
+        let call = |arguments: Value| Answer::new().call("c", "apply_patch", &arguments);
+        let in_pieces = Answer::new()
+            .delta(json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "apply_patch", "arguments": "{\"input\":"}}]}))
+            .delta(json!({"tool_calls": [{"index": 0, "function": {"arguments": json!(patch).to_string() + "}"}}]}))
+            .finish("tool_calls");
+        let rack = Setup::new()
+            .start([call(json!({"input": patch})).into(), in_pieces.into(), Answer::text("Done.").into()])
+            .await;
+        let body = json!({"model": "m", "stream": stream, "input": "Patch it.", "tools": tools});
+        let mut given = create(&rack, body.clone()).await;
+        for _ in 0..2 {
+            let output = given["output"].as_array().unwrap();
+            let item = output.iter().find(|item| item["type"] != "mcp_list_tools").unwrap();
+            assert_eq!(
+                (&item["type"], &item["name"], &item["input"]),
+                (&json!("custom_tool_call"), &json!("apply_patch"), &json!(patch)),
+                "{given}"
+            );
+            let result =
+                json!({"type": "custom_tool_call_output", "call_id": item["call_id"], "output": "ok"});
+            let mut next = body.clone();
+            next["previous_response_id"] = given["id"].clone();
+            next["input"] = json!([result]);
+            given = create(&rack, next).await;
+        }
+        let asked = rack.upstream.asked();
+        let sent = asked[0].body["tools"].as_array().unwrap();
+        let tool = sent.iter().find(|tool| tool["function"]["name"] == "apply_patch").unwrap();
+        let schema = &tool["function"]["parameters"];
+        assert_eq!((&tool["type"], &schema["required"]), (&json!("function"), &json!(["input"])));
+        assert!(
+            schema["properties"]["input"]["description"].as_str().unwrap().ends_with("start: /.+/"),
+            "{tool}"
+        );
+        let call = &asked[1].messages()[1]["tool_calls"][0];
+        assert_eq!(call["type"], "function");
+        let arguments: Value = serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
+        assert_eq!(arguments, json!({"input": patch}));
+        assert_eq!(asked[1].messages()[2]["content"], "ok");
+    }
+}
+
+#[tokio::test]
+async fn b13_a_conversation_is_not_made_shorter_by_the_server() {
+    let rack = Setup::new().start([]).await;
+    let (status, refused) = send(rack.client.post(rack.url("/v1/responses/compact")).json(&json!({}))).await;
+    assert_eq!((status, &refused["error"]["type"]), (StatusCode::NOT_IMPLEMENTED, &json!("not_supported")));
+}

@@ -3,13 +3,16 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolrack_apis::{
-    Call, CallInput, ClientCall, Failure, FailureKind, FinishReason, FinishedTool, Front, Passing, Provider,
-    RawJson, Seal, SealKind, ToolStatus, TurnEvent, Usage, Wire, anthropic::AnthropicFront,
-    openai::OpenAiWire,
+    Call, CallInput, ClientCall, Content, Failure, FailureKind, FinishReason, FinishedTool, Front, Passing,
+    Provider, RawJson, Reasoning, Seal, SealKind, ToolStatus, TurnEvent, Usage, Wire,
+    anthropic::AnthropicFront, openai::OpenAiWire,
 };
 
 use super::{API, decode};
 use crate::strategies::{self, text};
+
+/// What stands for the signature of reasoning that no model server has signed.
+const UNSIGNED: &str = "dG9vbHJhY2s=";
 
 proptest! {
     #[test]
@@ -96,6 +99,7 @@ fn finished(reason: FinishReason) -> TurnEvent {
 fn encoded(stream: bool, events: &[TurnEvent]) -> Vec<u8> {
     let body = json!({
         "messages": [{"role": "user", "content": "hi"}], "stream": stream, "thinking": {"type": "adaptive"},
+        "stop_sequences": ["END"],
     });
     encoded_for(&body, events)
 }
@@ -219,6 +223,7 @@ fn b13_anthropic_reasoning_is_a_block_with_its_signature() {
             stop(0),
             thinking(1),
             thinks(1, "c"),
+            delta(1, json!({"type": "signature_delta", "signature": UNSIGNED})),
             stop(1),
             text(2),
             says(2, "d"),
@@ -266,9 +271,9 @@ fn b13_anthropic_a_call_comes_whole_or_in_deltas() {
         [
             tool_use(0, "a"),
             input(0, "{\"x\""),
-            tool_use(1, "b"),
             input(0, ":1}"),
             stop(0),
+            tool_use(1, "b"),
             input(1, "{}"),
             stop(1),
             tool_use(2, "c"),
@@ -276,6 +281,95 @@ fn b13_anthropic_a_call_comes_whole_or_in_deltas() {
             stop(2),
         ]
     );
+}
+
+#[test]
+fn b13_anthropic_blocks_stand_one_behind_the_other() {
+    let says = |index, text| delta(index, json!({"type": "text_delta", "text": text}));
+    let text = |index| start(index, json!({"type": "text", "text": ""}));
+    let calls = vec![client_call("a", "{\"x\":1}"), client_call("b", "{\"y\":2}")];
+    // A call whose arguments are whole ends before the next one begins, which is written as it comes.
+    let events = [
+        begun("a"),
+        piece("a", "{\"x\":1}"),
+        begun("b"),
+        piece("b", "{\"y\""),
+        piece("b", ":2}"),
+        TurnEvent::Calls(calls.clone()),
+    ];
+    assert_eq!(
+        blocks_of(&events),
+        [
+            tool_use(0, "a"),
+            input(0, "{\"x\":1}"),
+            stop(0),
+            tool_use(1, "b"),
+            input(1, "{\"y\""),
+            input(1, ":2}"),
+            stop(1),
+        ]
+    );
+    // Text waits for the end of a call that is not whole.
+    let events = [
+        begun("a"),
+        piece("a", "{\"x\""),
+        TurnEvent::Text("t".into()),
+        begun("b"),
+        piece("b", "{"),
+        piece("a", ":1}"),
+        TurnEvent::Calls(calls),
+    ];
+    assert_eq!(
+        blocks_of(&events),
+        [
+            tool_use(0, "a"),
+            input(0, "{\"x\""),
+            input(0, ":1}"),
+            stop(0),
+            text(1),
+            says(1, "t"),
+            stop(1),
+            tool_use(2, "b"),
+            input(2, "{\"y\":2}"),
+            stop(2),
+        ]
+    );
+    // A call that is taken back holds nothing up.
+    let aborted =
+        ToolStatus::Aborted { id: "a".into(), name: "f".into(), source: String::new(), reason: "no".into() };
+    let events = [
+        begun("a"),
+        piece("a", "{"),
+        TurnEvent::Text("t".into()),
+        aborted.into(),
+        TurnEvent::Text("u".into()),
+    ];
+    let mut sent = blocks_of(&events);
+    sent.retain(|event| event["type"] != "ping");
+    assert_eq!(
+        sent,
+        [tool_use(0, "a"), input(0, "{"), stop(0), text(1), says(1, "t"), says(1, "u"), stop(1)]
+    );
+}
+
+#[test]
+fn b13_anthropic_a_stream_begins_with_the_estimated_size_of_the_prompt() {
+    let events = [TurnEvent::PromptTokens(41), TurnEvent::Text("a".into()), finished(FinishReason::Stop)];
+    let sent = sent(&encoded(true, &events));
+    assert_eq!(sent[0]["message"]["usage"], json!({"input_tokens": 41, "output_tokens": 0}));
+    assert_eq!(sent[sent.len() - 2]["usage"], json!({"input_tokens": 9, "output_tokens": 2}));
+}
+
+#[test]
+fn b13_anthropic_unsigned_reasoning_has_a_signature_that_means_nothing_when_it_comes_back() {
+    let events = [thought("hm", None), finished(FinishReason::Stop)];
+    let mut whole: Value = serde_json::from_slice(&encoded(false, &events)).unwrap();
+    assert_eq!(whole["content"], json!([{"type": "thinking", "thinking": "hm", "signature": UNSIGNED}]));
+    let assistant = json!({"role": "assistant", "content": whole["content"].take()});
+    let request = super::decoded(&json!({"messages": [{"role": "user", "content": "hi"}, assistant]}));
+    let reasoning = Content::Reasoning(Reasoning { text: "hm".into(), seal: None });
+    assert_eq!(request.messages[1].parts, [reasoning.into()]);
+    assert_eq!(OpenAiWire.request(&request, "").omissions, []);
 }
 
 #[test]
@@ -317,6 +411,7 @@ fn b13_anthropic_stop_reasons_and_usage() {
     for (reason, word, sequence) in [
         (FinishReason::Stop, "end_turn", json!(null)),
         (FinishReason::StopSequence("END".into()), "stop_sequence", json!("END")),
+        (FinishReason::StopSequence("<|im_end|>".into()), "end_turn", json!(null)),
         (FinishReason::Length, "max_tokens", json!(null)),
         (FinishReason::ToolCalls, "tool_use", json!(null)),
         (FinishReason::ContentFilter, "refusal", json!(null)),

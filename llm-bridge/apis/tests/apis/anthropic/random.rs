@@ -47,7 +47,7 @@ fn said() -> impl Strategy<Value = Part> {
 }
 
 fn content() -> impl Strategy<Value = Vec<Part>> {
-    let opaque = Just(Content::Opaque(API, RawJson::of(&json!({"type": "search_result", "x": 1}))).into());
+    let opaque = Just(Content::Opaque(API, RawJson::of(&json!({"type": "container_upload", "x": 1}))).into());
     proptest::collection::vec(
         prop_oneof![3 => said().boxed(), 2 => media().boxed(), 1 => opaque.boxed()],
         0..4,

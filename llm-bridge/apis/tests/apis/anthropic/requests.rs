@@ -67,6 +67,26 @@ fn b13_anthropic_a_document_of_text_reaches_a_chat_server_as_text() {
 }
 
 #[test]
+fn b13_anthropic_blocks_of_text_reach_a_chat_server_as_text() {
+    let inner = json!([{"type": "text", "text": "Seven."}, {"type": "text", "text": "Or eight."}]);
+    let found = json!({
+        "type": "search_result", "title": "Bears", "source": "https://a", "content": inner, "citations": {"enabled": true},
+    });
+    let document = |content: &Value| json!({"type": "document", "title": "Tale", "source": {"type": "content", "content": content}});
+    let request = decoded(&json!({"messages": [
+        {"role": "user", "content": [document(&inner), document(&json!("Once."))]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [found]}]},
+    ]}));
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let body: Value = serde_json::from_slice(OpenAiWire.request(&request, "").http.body()).unwrap();
+    let words = ["Tale", "Seven.", "Or eight.", "Tale", "Once."].map(text);
+    assert_eq!(body["messages"][0]["content"], json!(words));
+    let words = ["Bears\nhttps://a", "Seven.", "Or eight."].map(text);
+    assert_eq!(body["messages"][2]["content"], json!(words));
+}
+
+#[test]
 fn b13_anthropic_tokens_are_counted() {
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}], "system": "s"});
     let parts = http::Request::new(()).into_parts().0;

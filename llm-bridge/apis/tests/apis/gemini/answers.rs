@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use toolrack_apis::{
     Call, CallInput, ClientCall, Failure, FailureKind, FinishReason, FinishedTool, Front, Passing, Provider,
-    RawJson, Seal, SealKind, ToolStatus, TurnEvent, UpstreamDetails, Usage, gemini::GeminiFront,
+    RawJson, ResponseFormat, Seal, SealKind, ToolStatus, TurnEvent, UpstreamDetails, Usage,
+    gemini::GeminiFront,
 };
 
 use super::{API, decode, parts};
@@ -68,6 +69,33 @@ fn last_chunk() -> Value {
         "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 2, "totalTokenCount": 11},
         "modelVersion": "m",
     })
+}
+
+#[test]
+fn b13_gemini_a_word_of_an_enum_comes_whole_and_without_quotation_marks() {
+    let schema = json!({"type": "STRING", "enum": ["Percussion", "Keyboard"]});
+    let body = json!({
+        "contents": [{"parts": [{"text": "A piano?"}]}],
+        "generationConfig": {"responseMimeType": "text/x.enum", "responseSchema": schema},
+    });
+    for (said, word) in [(["\"Key", "board\""], "Keyboard"), (["Key", "board"], "Keyboard")] {
+        let events =
+            [TurnEvent::Text(said[0].into()), TurnEvent::Text(said[1].into()), finished(FinishReason::Stop)];
+        for method in ["generateContent", "streamGenerateContent?alt=sse"] {
+            let path = format!("/v1/models/m:{method}");
+            let decoded = GeminiFront.decode(&parts(&path), body.to_string().as_bytes()).unwrap();
+            let Some(ResponseFormat::JsonSchema { schema, .. }) = &decoded.request.format else {
+                panic!("{:?}", decoded.request)
+            };
+            assert_eq!(*schema, json!({"type": "string", "enum": ["Percussion", "Keyboard"]}));
+            let (mut encoder, mut out) = (decoded.encoder, Vec::new());
+            events.iter().for_each(|event| encoder.event(event.clone(), &mut out));
+            encoder.finish(&mut out);
+            let text = String::from_utf8(out).unwrap();
+            let answer: Value = serde_json::from_str(text.trim_start_matches("data: ")).unwrap();
+            assert_eq!(answer["candidates"][0]["content"]["parts"], json!([{"text": word}]));
+        }
+    }
 }
 
 #[test]

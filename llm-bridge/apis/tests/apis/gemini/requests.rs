@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolrack_apis::{
     Call, Content, CountTokens, Decoded, Effort, Front, MediaSource, Passing, RawJson, Request,
-    ResponseFormat, Thinking, ToolChoice, ToolInput, gemini::GeminiFront,
+    ResponseFormat, Role, Thinking, ToolChoice, ToolInput, gemini::GeminiFront,
 };
 
 use super::{
@@ -117,6 +117,22 @@ fn b13_gemini_calls_without_ids_find_their_results() {
 }
 
 #[test]
+fn b13_gemini_roles_of_other_apis_are_understood() {
+    let text = |role: &str| json!({"role": role, "parts": [{"text": "a"}]});
+    let response = json!({"functionResponse": {"name": "f", "response": {"output": "7"}}});
+    let request = decoded(&json!({"contents": [
+        text("system"),
+        text("developer"),
+        text("user"),
+        {"role": "assistant", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+        {"role": "tool", "parts": [response]},
+    ]}));
+    let roles: Vec<Role> = request.messages.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::System, Role::Developer, Role::User, Role::Assistant, Role::Tool]);
+    assert_eq!(request.messages[4].tool_result().unwrap().plain_text(), "7");
+}
+
+#[test]
 fn b13_gemini_base64_for_urls_becomes_the_usual() {
     for (sent, passed) in [("-_-_", "+/+/"), ("a-_", "a+/="), ("_w==", "/w=="), ("_w", "/w=="), ("+/", "+/")]
     {
@@ -170,7 +186,7 @@ fn b13_gemini_a_malformed_body_names_the_field() {
         (json!({"contents": []}), "contents".to_owned()),
         (json!({"contents": "hi"}), "contents".to_owned()),
         (json!({"contents": ["hi"]}), "contents[0]".to_owned()),
-        (json!({"contents": [{"role": "system", "parts": []}]}), "contents[0].role".to_owned()),
+        (json!({"contents": [{"role": "critic", "parts": []}]}), "contents[0].role".to_owned()),
         (json!({"contents": [{"parts": "hi"}]}), "contents[0].parts".to_owned()),
         (part("user", json!("hi")), at.to_owned()),
         (part("user", json!({})), at.to_owned()),
