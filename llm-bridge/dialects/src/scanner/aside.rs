@@ -15,19 +15,21 @@ pub(super) struct Aside {
     /// The pair of delimiters.
     pair: u64,
     length: usize,
+    /// It begins its line.
+    lead: bool,
     /// Up to where no closing delimiter has been found.
     seen: usize,
 }
 
 impl Aside {
-    pub(super) fn new(row: usize, length: usize) -> Self {
-        Self { pair: 1 << row, length, seen: length }
+    pub(super) fn new(row: usize, length: usize, lead: bool) -> Self {
+        Self { pair: 1 << row, length, lead, seen: length }
     }
 }
 
 /// What stands after a word in a sentence; thinking begins with a letter, or on the next line.
 fn is_after_word(next: char) -> bool {
-    matches!(next, ' ' | ',' | '.' | ';' | ':' | '!' | '?' | ')')
+    matches!(next, ' ' | ',' | '.' | '…' | ';' | ':' | '!' | '?' | ')' | '/')
 }
 
 impl Scanner {
@@ -51,8 +53,10 @@ impl Scanner {
             0 => self.closing(aside.pair, cut(text, 0..cap), aside.seen),
             _ => (None, aside.seen),
         };
-        // What is longer than the cap is thinking: nothing says that it is not.
-        if found.is_some() || over {
+        // What is longer than the cap is thinking: nothing says that it is not. Nor does it where it begins a line, but for
+        // a space after it.
+        let begins = aside.lead && next.map_or(eof, |next| next != ' ');
+        if found.is_some() || over || begins {
             let spaced = self.place.last.byte().is_ascii_whitespace();
             self.opening = Opening { margin: self.place.margin, spaced };
             self.thinking = Some(aside.pair);

@@ -186,8 +186,9 @@ impl Scanner {
         {
             // The prompt has opened it, and the model does so again.
             let again = self.thinking == Some(u64::MAX) && self.place.framing && lead;
-            if self.thinking.is_none() && delimiter.generic && !lead {
-                self.state = State::Aside(Aside::new(row, len));
+            let first = lead && (self.place.blank || self.place.framing || self.place.after_call);
+            if self.thinking.is_none() && delimiter.generic && !first {
+                self.state = State::Aside(Aside::new(row, len, lead));
                 return Act::Enter;
             }
             if self.thinking.is_none() || again {

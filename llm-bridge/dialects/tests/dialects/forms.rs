@@ -315,3 +315,27 @@ fn d2_calls_of_another_dialect_in_a_value_are_not_made() {
     );
     expect(&call, &offered, &json!([["write", {"text": text}]]), "");
 }
+
+#[test]
+fn p8_tags_around_an_answer_are_dropped_where_the_model_is_known() {
+    let answer = |tag: &str| format!("<think>ok</think>\n<{tag}>\nHi there\n</{tag}>");
+    for (tag, row) in [("answer", "hunyuan_a13b"), ("response", "ernie45")] {
+        for (only, content) in [
+            (Some(row), "Hi there\n".to_owned()),
+            (Some("hermes"), rest(&answer(tag))),
+            (None, rest(&answer(tag))),
+        ] {
+            let read = read(&answer(tag), &tools(), &ScanOptions { only, ..ScanOptions::default() });
+            assert_eq!((read.content, read.reasoning.as_str()), (content, "ok"), "{only:?}");
+        }
+        // The opening one in a sentence, and the closing one before more text, are tags like any.
+        let text = format!("Say <{tag}> first. </{tag}> comes last.");
+        let read = read(&text, &tools(), &ScanOptions { only: Some(row), ..ScanOptions::default() });
+        assert_eq!(read.content, text);
+    }
+}
+
+/// The text after the thinking.
+fn rest(text: &str) -> String {
+    text.split_once("</think>\n").unwrap().1.to_owned()
+}
