@@ -73,7 +73,8 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::{
         io::Write,
