@@ -1,6 +1,8 @@
 //! Looks for what the compiler does not find in tools: in their names, descriptions and schemas, and in their size in a prompt.
 
-use registry_core::{Caller, Permission, Registry};
+use std::{collections::BTreeMap, path::Path};
+
+use registry_core::{Caller, Permission, Registry, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -34,10 +36,16 @@ pub(crate) fn check(registry: &Registry, budget: usize) -> Checked {
     rows.retain(|row| registry.get(&row.name).is_some());
     let mut faults: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();
     faults.extend(registry.faults().iter().map(ToString::to_string));
-    for tool in registry.list_all(true) {
+    let all = registry.list_all(true);
+    for tool in &all {
         let found = tool.inconsistencies().into_iter();
         faults.extend(found.map(|fault| format!("{} ({}): {fault}", tool.name(), tool.source())));
     }
+    let compiled = all.iter().filter_map(|tool| match tool.source() {
+        Source::Compiled(place) => Some((place.file, [tool.name(), tool.function()?])),
+        _ => None,
+    });
+    faults.extend(misnamed_files(compiled));
     faults.extend(rows.iter().flat_map(faults_of));
     let tokens: usize = rows.iter().filter(|row| !row.deferred).map(|row| row.tokens).sum();
     if tokens > budget {
@@ -78,16 +86,27 @@ fn longest_texts(schema: &Value, place: &str) -> Vec<(String, u64)> {
     own.into_iter().chain(inside).chain(items).collect()
 }
 
+/// The files with one tool that are named after neither the tool nor its function. Those of other projects have whole paths.
+fn misnamed_files<'t>(tools: impl Iterator<Item = (&'t str, [&'t str; 2])>) -> Vec<String> {
+    let mut by_file: BTreeMap<&str, Vec<[&str; 2]>> = BTreeMap::new();
+    for (file, names) in tools.filter(|(file, _)| Path::new(file).is_relative()) {
+        by_file.entry(file).or_default().push(names);
+    }
+    let fault = |(file, tools): (&str, Vec<[&str; 2]>)| {
+        let [[name, function]] = tools[..] else { return None };
+        let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
+        let own_name = name.rsplit('.').next();
+        let is_named_after_it = stem == own_name || stem == Some(function);
+        (!is_named_after_it)
+            .then(|| format!("{name} ({file}): the file should be named after its tool: {function}.rs"))
+    };
+    by_file.into_iter().filter_map(fault).collect()
+}
+
 /// Faults that the compiler does not find.
 fn faults_of(row: &Row) -> Vec<String> {
     let mut faults = Vec::new();
     let mut fault = |what: String| faults.push(format!("{} ({}): {what}", row.name, row.source));
-    let own_name = row.name.rsplit('.').next().unwrap_or(&row.name);
-    let file = row.source.rsplit_once(':').map_or(row.source.as_str(), |(file, _)| file);
-    let stem = std::path::Path::new(file).file_stem().and_then(|stem| stem.to_str());
-    if file.ends_with(".rs") && stem != Some(own_name) {
-        fault(format!("the file should be named after its tool: {own_name}.rs"));
-    }
     if row.name.len() > 64 {
         fault(format!("the name has {} characters; providers take 64", row.name.len()));
     }
@@ -222,6 +241,24 @@ mod tests {
     };
 
     use super::*;
+
+    #[test]
+    fn u6_a_file_with_one_tool_is_named_after_it_or_its_function() {
+        let faults = |tools: &[(&'static str, [&'static str; 2])]| misnamed_files(tools.iter().copied());
+        let wrong = ("tools/sea/tides.rs", ["sea.high_tide", "tide"]);
+        assert_eq!(
+            faults(&[wrong]),
+            ["sea.high_tide (tools/sea/tides.rs): the file should be named after its tool: tide.rs"]
+        );
+        for right in [
+            &[("tools/tide.rs", ["high_tide", "tide"])][..],
+            &[("tools/sea/high_tide.rs", ["sea.high_tide", "tide"])],
+            &[wrong, ("tools/sea/tides.rs", ["sea.low_tide", "low_tide"])],
+            &[("/cargo/registry/src/tides-1.0.0/src/lib.rs", ["tides.high_tide", "tide"])],
+        ] {
+            assert!(faults(right).is_empty(), "{right:?}");
+        }
+    }
 
     #[test]
     fn u6_a_tool_that_takes_something_away_sounds_so() {

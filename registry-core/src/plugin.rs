@@ -21,6 +21,8 @@ pub(crate) type Run = for<'a> fn(&'a ToolContext, Map<String, Value>) -> ToolFut
 #[derive(Debug, Clone, Copy)]
 pub struct Plugin {
     pub(crate) name: &'static str,
+    /// The name of the function.
+    pub(crate) function: &'static str,
     pub(crate) title: Option<&'static str>,
     pub(crate) description: &'static str,
     pub(crate) version: Option<&'static str>,
@@ -94,6 +96,7 @@ impl Plugin {
     ) -> Self {
         Self {
             name,
+            function: name,
             title: None,
             description,
             version: None,

@@ -183,6 +183,14 @@ impl Tool {
         self.switch.limits.store((!limits.is_empty()).then(|| Arc::new(limits)));
     }
 
+    /// The name of the function, where the tool is compiled in.
+    pub fn function(&self) -> Option<&'static str> {
+        match &self.code {
+            Code::Compiled(plugin) => Some(plugin.function),
+            Code::Host(_) => None,
+        }
+    }
+
     /// The limits that an operator has set in place of the tool's own.
     pub fn limits(&self) -> ToolLimits {
         self.switch.limits.load().as_deref().copied().unwrap_or_default()

@@ -359,6 +359,19 @@ pub(crate) fn check_name(name: &str, at: impl quote::ToTokens, errors: &mut Erro
     }
 }
 
+/// A name of an argument that every provider takes.
+pub(crate) fn check_argument_name(name: &str, at: impl quote::ToTokens, errors: &mut Errors) {
+    let fits = (1..=64).contains(&name.len())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'));
+    if !fits {
+        errors.push(
+            at,
+            format!("`{name}` is not a name of an argument that every model takes"),
+            "use 1 to 64 of a-z, A-Z, 0-9, `_`, `.` and `-`; `#[arg(rename = \"…\")]` gives another name",
+        );
+    }
+}
+
 fn check_prefix(prefix: &LitStr, errors: &mut Errors) {
     let text = prefix.value();
     let fits = text.starts_with(|first: char| first.is_ascii_uppercase())

@@ -153,6 +153,10 @@ fn fields(
         }
         let ty = &field.ty.to_token_stream();
         let options = Options::of(&field.attrs, errors);
+        let is_renamed = options.rename.is_some() || serde_words(&field.attrs).any(|word| word == "rename");
+        if is_named && !is_flat && !is_renamed {
+            attr::check_argument_name(&name, &field.ident, errors);
+        }
         field.attrs.retain(|attr| !attr.path().is_ident("arg"));
         if let Some((key, default)) = &options.default {
             let make = format_ident!("__default_{prefix}{name}", span = *key);

@@ -179,7 +179,14 @@ impl Options {
         let span = key.name.span();
         let name = key.name.to_string();
         if !KEYS.contains(&name.as_str()) {
-            let help = attr::meant(&name, KEYS.into_iter());
+            let help = match name.as_str() {
+                "regex" => "write `pattern = \"…\"`".to_owned(),
+                "min" | "max" | "minimum" | "maximum" => {
+                    "write `range = 1..=14`, `1..` or `..=14`".to_owned()
+                }
+                "description" | "doc" => "say it in `/// …` above the argument".to_owned(),
+                _ => attr::meant(&name, KEYS.into_iter()),
+            };
             errors.push(&key.name, format!("`#[arg]` has no key `{name}`"), help);
             return;
         }
@@ -206,8 +213,11 @@ impl Options {
             "length" => self.length = Interval::of_length(span, &value, errors),
             "pattern" => self.pattern = Some((span, value)),
             // `rename`
-            _ => match key.text().filter(|text| !text.value().trim().is_empty()) {
-                Some(text) => self.rename = Some(text.clone()),
+            _ => match key.text() {
+                Some(text) => {
+                    attr::check_argument_name(&text.value(), text, errors);
+                    self.rename = Some(text.clone());
+                }
                 None => errors.push(&value, "the name has to be written out", "write `rename = \"…\"`"),
             },
         }

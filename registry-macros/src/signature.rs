@@ -11,10 +11,14 @@ use syn::{
 };
 
 use crate::{
+    attr,
     docs::Docs,
     errors::Errors,
     param::{Options, Shape, inside, is_bytes, mentions, peeled},
 };
+
+/// Attributes that mean nothing at a parameter.
+const OF_FIELDS: [&str; 2] = ["serde", "schemars"];
 
 /// A function with its body as tokens.
 pub(crate) struct ToolFn {
@@ -59,7 +63,10 @@ impl ToolFn {
         let mut sig = sig.clone();
         for input in &mut sig.inputs {
             let (FnArg::Receiver(syn::Receiver { attrs, .. }) | FnArg::Typed(PatType { attrs, .. })) = input;
-            attrs.retain(|attr| !["doc", "arg", "args"].iter().any(|ours| attr.path().is_ident(ours)));
+            let is_other = |attr: &Attribute| {
+                ["doc", "arg", "args"].iter().chain(&OF_FIELDS).all(|known| !attr.path().is_ident(known))
+            };
+            attrs.retain(is_other);
         }
         quote!(#(#attrs)* #more_docs #vis #sig #body)
     }
@@ -172,6 +179,14 @@ fn input(input: &PatType, index: usize, errors: &mut Errors) -> Option<Input> {
         errors.push(computed, "the doc comment of an argument has to be written out", "write `/// …`");
     }
     let description = docs.text().filter(|_| !is_whole).unwrap_or_default();
+    for attr in input.attrs.iter().filter(|attr| OF_FIELDS.iter().any(|name| attr.path().is_ident(name))) {
+        let what = "`#[serde(…)]` and `#[schemars(…)]` are for fields, and this is a parameter";
+        let help = "write `#[arg(default = …)]` or another key of `#[arg]`, or take a struct with `#[args]`";
+        errors.push(attr, what, help);
+    }
+    if let Some(name) = name.filter(|_| !description.is_empty() && options.rename.is_none()) {
+        attr::check_argument_name(&name.unraw().to_string(), name, errors);
+    }
     let fault = match name {
         None => {
             let help = "write `name: Type` and take it apart in the body";

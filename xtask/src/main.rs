@@ -18,7 +18,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   dev [OPTIONS] [-- CARGO ARGUMENTS]           build, serve, and have a saved tool taken over by the running server
-  new-tool [MODULE/]NAME                       write a tool that compiles, with a test
+  new-tool [MODULE/…]NAME                      write a tool that compiles, with a test
   new-crate NAME [FOLDER]                      write a crate of tools for others, with a tool, a resource and tests
   add CRATE[@VERSION] | FOLDER | --git URL     add a crate of tools to tools/Cargo.toml, and list its tools
   fmt [--check]                                format all code; `cargo fmt` does not find the tool files

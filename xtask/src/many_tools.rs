@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::Result;
+use crate::{Result, toolrack};
 
 const USAGE: &str = "usage: cargo xtask many-tools [COUNT], 1000 where nothing is said; 11 to 10000";
 
@@ -50,7 +50,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
         [count] => count.parse().ok().filter(|count| (FEW + 1..=10_000).contains(count)).ok_or(USAGE)?,
         _ => return Err(USAGE.to_owned()),
     };
-    let folder = target_folder(root);
+    let folder = toolrack::target_folder(root)?;
     let [ours, theirs] = &LIBRARIES;
     let ours = ours.measure(root, &folder, count)?;
     let prompt = prompt(&folder)?;
@@ -203,11 +203,6 @@ fn processor_time() -> Option<Duration> {
 fn worked_since(started: Instant, before: Option<Duration>) -> Duration {
     let worked = processor_time().zip(before).map(|(after, before)| after.saturating_sub(before));
     worked.unwrap_or_else(|| started.elapsed())
-}
-
-/// Where Cargo builds.
-pub(crate) fn target_folder(root: &Path) -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
 #[cfg(test)]

@@ -102,6 +102,9 @@ links = "@name"
 
 [dependencies]
 registry-core = { path = "@project/registry-core" }
+# For types of your own, where you derive in place of `#[args]` and `#[output]`.
+schemars = "1.2"
+serde = { version = "1", features = ["derive"] }
 
 [build-dependencies]
 toolrack-build = { path = "@project/registry-core/build" }

@@ -1,4 +1,4 @@
-//! `cargo xtask new-tool [MODULE/]NAME`.
+//! `cargo xtask new-tool [MODULE/…]NAME`.
 
 use std::{
     fs::{self, OpenOptions},
@@ -9,27 +9,34 @@ use std::{
 
 use crate::Result;
 
-const USAGE: &str = "usage: cargo xtask new-tool [MODULE/]NAME, such as `weather` or `travel/weather`";
+const USAGE: &str =
+    "usage: cargo xtask new-tool [MODULE/…]NAME, such as `weather`, `travel/weather` or `travel/sea/weather`";
 
 /// Folders that `discover!` leaves to Cargo.
 const CARGO_FOLDERS: [&str; 5] = ["target", "src", "tests", "examples", "benches"];
 
+/// Folders in folders, as far as `discover!` looks.
+const MAX_FOLDERS: usize = 8;
+
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
     let [path] = arguments else { return Err(USAGE.to_owned()) };
-    let (module, name) = match path.split_once('/') {
-        Some((module, name)) => (Some(module), name),
-        None => (None, path.as_str()),
+    let (folders, name) = match path.rsplit_once('/') {
+        Some((folders, name)) => (folders.split('/').collect(), name),
+        None => (Vec::new(), path.as_str()),
     };
-    for part in module.into_iter().chain([name]) {
+    for part in folders.iter().chain([&name]) {
         check_name(part)?;
     }
-    if let Some(module) = module.filter(|module| CARGO_FOLDERS.contains(module)) {
+    if folders.len() > MAX_FOLDERS {
+        return Err(format!("`{path}` is too deep for tools: {MAX_FOLDERS} folders at most. {USAGE}"));
+    }
+    if let Some(module) = folders.first().filter(|module| CARGO_FOLDERS.contains(module)) {
         return Err(format!(
             "`{module}` cannot be a module: Cargo gives a folder of this name a meaning, and its files would not become tools. \
              Choose another name"
         ));
     }
-    let folder = root.join("tools").join(module.unwrap_or_default());
+    let folder = root.join("tools").join(folders.join("/"));
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     let file = folder.join(format!("{name}.rs"));
     let mut target = OpenOptions::new().write(true).create_new(true).open(&file).map_err(|error| {
@@ -43,7 +50,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
         .write_all(content(name).as_bytes())
         .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
 
-    let full_name = module.map_or_else(|| name.to_owned(), |module| format!("{module}.{name}"));
+    let full_name = path.replace('/', ".");
     let shown = file.strip_prefix(root).unwrap_or(&file).display();
     println!("Wrote {shown}. Now:");
     let next = [
@@ -123,6 +130,8 @@ mod tests {
         assert!(new_tool(root.path(), "travel/weather").is_ok());
         let text = fs::read_to_string(root.path().join("tools/travel/weather.rs")).unwrap();
         assert!(text.contains("async fn weather("), "{text}");
+        assert!(new_tool(root.path(), "travel/sea/weather").is_ok());
+        assert!(root.path().join("tools/travel/sea/weather.rs").is_file());
         let error = new_tool(root.path(), "travel/weather").unwrap_err();
         assert!(error.contains("is there already"), "{error}");
     }
@@ -130,10 +139,15 @@ mod tests {
     #[test]
     fn a_name_that_cannot_be_is_refused() {
         let root = tempfile::tempdir().unwrap();
+        let deep = new_tool(root.path(), "a/b/c/d/e/f/g/h/i/x").unwrap_err();
+        assert!(deep.contains("8 folders at most"), "{deep}");
         for name in ["tests/x", "src/x", "examples/x", "benches/x", "target/x"] {
             assert!(new_tool(root.path(), name).unwrap_err().contains("cannot be a module"), "{name}");
         }
-        for name in ["Weather", "_weather", "2fa", "a/b/c", "../x", "type", "gen", "", "wétter", "a-b"] {
+        for name in [
+            "Weather", "_weather", "2fa", "a//c", "a/type/c", "a/../x", "../x", "/x", "a/", "type", "gen",
+            "", "wétter", "a-b",
+        ] {
             assert!(new_tool(root.path(), name).is_err(), "{name}");
         }
         assert!(fs::read_dir(root.path()).unwrap().next().is_none());

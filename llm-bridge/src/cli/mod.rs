@@ -196,6 +196,8 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             program.change_tool(&tenant, change).await
         }
         Command::Mcp(arguments) => {
+            // Before anything of the tools runs.
+            let streams = mcp::streams().map_err(|error| format!("standard input and output: {error}"))?;
             let opened = program.opened(arguments.caller.tenant()).await?;
             let (registry, caller) = (opened.registry(), opened.caller(&arguments.caller, settings).await?);
             let modules = opened.modules().clone();
@@ -205,7 +207,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
                     // A task that fails has nothing more to wait for.
                     let _ = tokio::join!(asked, servers.settled(Duration::MAX));
                 };
-                mcp::run(caller, registry.clone(), settings.mcp, answered)
+                mcp::run(streams, caller, registry.clone(), settings.mcp, answered)
             };
             mcp_servers::beside(settings, registry, opened.manifests(), opened.connections(), serve).await
         }
@@ -295,6 +297,10 @@ async fn serve(settings: &Settings, host: Host, joined: serve::Joined) -> Result
     let calls = CallMetrics::before(stores.audit)?;
     stores.audit = calls.clone();
     let registry = program.registry(Some(&stores)).await?;
+    #[cfg(unix)]
+    if let Some((takeover, _)) = &joined {
+        takeover.check_faults(registry.faults().iter().map(ToString::to_string))?;
+    }
     calls.watch(&registry);
     let modules = program.modules(&registry, Some(&stores))?;
     let (shared, manifests) = (registry.clone(), Arc::clone(&stores.manifests));

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
-use registry_core::{Registry, store::Conversations};
+use registry_core::{Caller, Permission, Registry, store::Conversations};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolrack_http::webhook::Webhooks;
@@ -128,6 +128,11 @@ pub(super) async fn run(
             ended.cancelled().await;
             stop.cancel();
         });
+        let registry = backend.registry();
+        let all = listing::rows(registry, &registry.context(Caller::new("dev", Permission::Owner)), true);
+        let off = all.into_iter().filter_map(|row| Some((row.name, row.reason?))).collect();
+        let faults = registry.faults().iter().map(ToString::to_string).collect();
+        takeover.say(crate::takeover::ToSupervisor::Tools { off, faults }).await;
     }
     tokio::spawn(stop.clone().run_until_cancelled_owned(delete_expired(stores.conversations)));
     // Stopped behind the last record.

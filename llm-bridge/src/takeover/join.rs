@@ -69,6 +69,7 @@ impl Takeover {
         let sessions = Mutex::new(sessions(begin.sessions));
         let takeover = Self(Arc::new(Shared {
             succeeds: begin.succeeds,
+            faults: begin.faults,
             handed,
             build,
             sessions,

@@ -8,7 +8,10 @@ mod handed;
 mod join;
 mod sockets;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
@@ -41,6 +44,8 @@ pub(crate) enum ToProgram {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ToSupervisor {
+    /// Of its tools these are off, with the reason, and files of tools have these faults. Comes before `Ready`.
+    Tools { off: BTreeMap<String, String>, faults: Vec<String> },
     /// It accepts connections, and has these tools.
     Ready { tools: Vec<String> },
     /// It cannot start.
@@ -68,6 +73,8 @@ pub(crate) struct Message {
 pub(crate) struct Begin {
     /// Whether another program still serves.
     pub(crate) succeeds: bool,
+    /// The faults in files of tools that the other program has.
+    pub(crate) faults: Vec<String>,
     pub(crate) sessions: Vec<Session>,
     pub(crate) build: Build,
 }
@@ -89,6 +96,8 @@ pub struct Takeover(Arc<Shared>);
 
 struct Shared {
     succeeds: bool,
+    /// The faults in files of tools that the program before has.
+    faults: Vec<String>,
     handed: Handed,
     build: watch::Receiver<Build>,
     sessions: Mutex<Sessions>,
@@ -151,6 +160,16 @@ impl Takeover {
     /// Cancelled when the supervisor has ended.
     pub(crate) fn stop(&self) -> CancellationToken {
         self.0.stop.clone()
+    }
+
+    /// Fails with the faults in files of tools that the program before does not have: it goes on with its tools.
+    ///
+    /// # Errors
+    /// The faults, a line each.
+    pub(crate) fn check_faults(&self, faults: impl Iterator<Item = String>) -> Result<(), String> {
+        let new: Vec<String> =
+            faults.filter(|fault| self.0.succeeds && !self.0.faults.contains(fault)).collect();
+        if new.is_empty() { Ok(()) } else { Err(new.join("\n")) }
     }
 
     /// Says that this server accepts connections.

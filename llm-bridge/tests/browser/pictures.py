@@ -42,6 +42,7 @@ name = "send_mail"
 description = "Sends a mail."
 type = "function"
 handler = "fixed"
+permission = "guest"
 effect = "destructive"
 parameters = { type = "object", properties = { to = { type = "string" }, subject = { type = "string" }, text = { type = "string" } }, required = ["to", "text"] }
 implementation = { type = "mock", mock_response = "The mail is sent." }

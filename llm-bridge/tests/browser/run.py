@@ -32,6 +32,7 @@ name = "erase_note"
 description = "Erases a note for good."
 type = "function"
 handler = "fixed"
+permission = "guest"
 effect = "destructive"
 parameters = { type = "object", properties = { title = { type = "string", description = "The note's title." } }, required = ["title"] }
 implementation = { type = "mock", mock_response = "The note is gone." }
@@ -40,6 +41,7 @@ name = "drop_file"
 description = "Drops a file for good."
 type = "function"
 handler = "fixed"
+permission = "guest"
 effect = "destructive"
 reads = []
 sends = "nothing"
@@ -73,6 +75,7 @@ name = "send_mail"
 description = "Sends a mail."
 type = "function"
 handler = "fixed"
+permission = "guest"
 effect = "write"
 reads = []
 sends = "outside"

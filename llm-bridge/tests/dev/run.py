@@ -84,9 +84,9 @@ class Dev:
             time.sleep(0.02)
         raise AssertionError(f"{otherwise}:\n{self.text()[-4000:]}")
 
-    def call(self, arguments):
+    def call(self, arguments, tool=None):
         """The tool's result; None where there is no such tool."""
-        body = json.dumps({"tool_name": self.tool, "arguments": arguments}).encode()
+        body = json.dumps({"tool_name": tool or self.tool, "arguments": arguments}).encode()
         request = urllib.request.Request(f"{self.address}/execute", body, {"content-type": "application/json"})
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
@@ -126,6 +126,11 @@ def play(dev):
     assert "cannot add" in dev.text() and dev.call({"number": 40}) == 42
     saved(dev, "corrected", TEXT, lambda: dev.call({"number": 41}) == 42, "the correction is not taken over")
     assert dev.became("current")
+
+    # One that cannot be used is not told as new.
+    TOOL.write_text(TEXT.replace("#[tool]", '#[tool(enabled = |_| false, needs = "the variable DEV_PROBE_KEY")]'))
+    dev.until(lambda: "; off: dev_probe (needs the variable DEV_PROBE_KEY)" in dev.text(), "it is not said that the tool is off")
+    saved(dev, "on again", TEXT, lambda: dev.call({"number": 41}) == 42, "the tool stays off")
     yield "tool"
 
     dev.settings.write_text("listen = 1\n")
@@ -137,6 +142,14 @@ def play(dev):
                             "parameters = { type = 'object' }\nimplementation = { type = 'mock', mock_response = 'done' }\n")
     dev.until(lambda: "new: dev_fixed" in dev.text(), "the settings are not taken over")
     print(f"settings: after {time.monotonic() - began:.1f} s", flush=True)
+    # A fault in a tool of a file keeps the tools that there are.
+    right = dev.settings.read_text()
+    dev.settings.write_text(right.replace("handler = 'fixed'\n", ""))
+    message = dev.became("failed")["message"]
+    assert "toolrack.toml:1: tool dev_fixed: `handler` is missing" in message, message
+    assert dev.call({}, "dev_fixed") == "done" and "`handler` is missing" in dev.text()
+    dev.settings.write_text(right)
+    assert dev.became("current")
     yield "settings"
 
     TOOL.unlink()

@@ -53,6 +53,7 @@ name = "house.burn"
 description = "Burns a document of the house for good."
 type = "function"
 handler = "fixed"
+permission = "guest"
 effect = "destructive"
 parameters = {{ type = "object", properties = {{ name = {{ type = "string", description = "The document." }} }}, required = ["name"] }}
 implementation = {{ type = "mock", mock_response = "burnt" }}

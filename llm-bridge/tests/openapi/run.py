@@ -59,6 +59,7 @@ type = "function"
 handler = "fixed"
 parameters = { type = "object" }
 implementation = { type = "mock", mock_response = "burnt" }
+permission = "guest"
 effect = "destructive"
 """
 

@@ -66,6 +66,7 @@ description = "Erases all."
 type = "function"
 handler = "fixed"
 parameters = { type = "object" }
+permission = "guest"
 effect = "destructive"
 implementation = { type = "mock", mock_response = "erased" }
 """

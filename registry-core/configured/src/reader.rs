@@ -5,8 +5,8 @@ use std::{collections::HashMap, path::Path, str::FromStr, sync::Arc, time::Durat
 use serde_json::{Map, Value};
 
 use registry_core::{
-    ConfigFault, ConfiguredTool, ConfiguredTools, Handler, Tool, ToolContext, ToolFuture, ToolPolicy,
-    ToolResult, ToolSpec, alias_of,
+    ConfigFault, ConfiguredTool, ConfiguredTools, Effect, Handler, Permission, Tool, ToolContext, ToolFuture,
+    ToolPolicy, ToolResult, ToolSpec, alias_of,
     flow::{Reads, Sends},
     nearest,
     schema::check_input,
@@ -65,7 +65,16 @@ impl Reader<'_> {
             Data::List(_) => Some(&document),
             _ => document.get("tools"),
         };
-        let list = list?;
+        let Some(list) = list else {
+            let Data::Table(members) = &document.data else {
+                let message = format!("there has to be an array of tools and it is {}", document.kind());
+                return self.fault(document.line, message);
+            };
+            // An empty file has no tools yet.
+            let (name, node) = members.iter().find(|(name, _)| name == "tool").or(members.first())?;
+            let hint = if name == "tool" { "; is it `tool` that is meant?" } else { "" };
+            return self.fault(node.line, format!("there is no array `tools`{hint}"));
+        };
         match &list.data {
             Data::List(tools) => Some(tools.iter().filter_map(|tool| self.tool(tool)).collect()),
             _ => self.fault(list.line, format!("`tools` has to be an array of tools and is {}", list.kind())),
@@ -87,6 +96,14 @@ impl Reader<'_> {
         let implementation = self.implementation(node);
         let base = implementation.as_ref().map_or(ToolPolicy::new(), |(_, policy)| *policy);
         let policy = self.policy(node, base);
+        if let Some(effect) = node.get("effect")
+            && policy.effect != Effect::Read
+            && policy.permission == Permission::Guest
+            && node.get("permission").is_none()
+        {
+            let message = "a tool that changes something has to say who may call it: add `permission = \"user\"`, or another level";
+            self.fault::<()>(effect.line, message);
+        }
         self.tool = None;
         let (spec, (handler, _)) = (spec?, implementation?);
         let whole = self.faults.len() == before;

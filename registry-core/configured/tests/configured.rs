@@ -89,6 +89,43 @@ async fn c1_a_tool_in_a_file_is_a_tool_like_any_other() {
 }
 
 #[test]
+fn c3_a_tool_that_changes_something_says_who_may_call_it() {
+    let unsaid = MOCK.replace("permission = \"guest\"\n", "");
+    let fault = "tools.toml:7: tool weather.now: a tool that changes something has to say who may call it: add `permission = \"user\"`, or another level";
+    assert_eq!(faults("tools.toml", &unsaid), [fault]);
+    assert_eq!(faults("tools.toml", &unsaid.replace("\"destructive\"", "\"write\"")), [fault]);
+    assert!(faults("tools.toml", &unsaid.replace("effect = \"destructive\"\n", "")).is_empty());
+    // The level of a compiled tool is said where it is compiled.
+    let builtin = unsaid.replace("handler = \"weather\"", "handler = \"say\"");
+    let builtin = builtin.replace("\"mock\"", "\"builtin\"\nhandler = \"say\"");
+    let mock = "mock_response = { celsius = 4, sky = [\"grey\", \"wide\"] }\n";
+    assert_eq!(faults("tools.toml", &builtin.replace(mock, "")), [] as [&str; 0]);
+}
+
+#[test]
+fn c3_a_file_without_tools_is_a_fault() {
+    for (file, text, expected) in [
+        (
+            "a.yaml",
+            "tool:\n- name: tide\n",
+            "a.yaml:2: there is no array `tools`; is it `tool` that is meant?",
+        ),
+        (
+            "a.toml",
+            "\n[[tool]]\nname = \"tide\"\n",
+            "a.toml:2: there is no array `tools`; is it `tool` that is meant?",
+        ),
+        ("a.json", "{\"functions\": []}", "a.json:1: there is no array `tools`"),
+        ("a.json", "3", "a.json:1: there has to be an array of tools and it is a number"),
+    ] {
+        assert_eq!(faults(file, text), [expected], "{text}");
+    }
+    for empty in ["", "tools = []"] {
+        assert!(faults("a.toml", empty).is_empty());
+    }
+}
+
+#[test]
 fn b11_a_tool_in_a_file_is_deferred_by_a_key() {
     let registry = from_toml(&MOCK.replace("daily_limit = 2", "deferred = true"));
     let tool = registry.get("weather.now").unwrap();

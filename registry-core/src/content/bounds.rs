@@ -3,11 +3,14 @@
 use serde_json::{Value, json};
 
 use super::Content;
-use crate::result::{ToolError, ToolResult};
+use crate::{
+    json::is_within,
+    result::{ToolError, ToolResult},
+};
 
 /// How many parts a result may have.
 pub(super) const MAX_PARTS: usize = 1000;
-/// How large they may be in all, in bytes as they go over a wire: pictures, sound and files are in Base64 there.
+/// How large a result may be in all, in bytes as they go over a wire: pictures, sound and files are in Base64 there.
 pub(super) const MAX_BYTES: usize = 32 << 20;
 /// How many parts the audit tells of.
 const TOLD: usize = 16;
@@ -49,9 +52,15 @@ pub(crate) fn check(result: &ToolResult) -> Result<(), ToolError> {
     if parts > MAX_PARTS {
         return Err(too_many());
     }
-    let bytes: usize = result.content.iter().map(Content::size).sum();
-    if bytes > MAX_BYTES {
-        return Err(too_large(bytes));
+    let content: usize = result.content.iter().map(Content::size).sum();
+    let beside: usize = result.side_effects.iter().chain(&result.message).map(String::len).sum();
+    let left = MAX_BYTES.checked_sub(content).and_then(|left| left.checked_sub(beside));
+    let fits = |left| match &result.value {
+        Value::String(text) => text.len() <= left,
+        other => is_within(other, left),
+    };
+    if !left.is_some_and(fits) {
+        return Err(too_large());
     }
     let uneven = result.content.iter().find_map(|part| match part {
         Content::Table(table) => Some((table.uneven()?, table.columns().len())),
@@ -73,12 +82,10 @@ pub(super) fn too_many() -> ToolError {
         .with_feedback("The tool's result has too many parts. Ask it for less.")
 }
 
-pub(super) fn too_large(bytes: usize) -> ToolError {
-    let (mib, most) = (bytes.div_ceil(1 << 20), MAX_BYTES >> 20);
-    ToolError::failed(format!(
-        "the parts of the result are {mib} MiB with Base64; {most} MiB at most are taken"
-    ))
-    .with_feedback("The tool's result is too large. Ask it for less.")
+pub(super) fn too_large() -> ToolError {
+    let most = MAX_BYTES >> 20;
+    ToolError::failed(format!("the result is too large, its parts with Base64; {most} MiB at most are taken"))
+        .with_feedback("The tool's result is too large. Ask it for less.")
 }
 
 /// What the audit has of the parts of a result: what they are, and not what is in them.

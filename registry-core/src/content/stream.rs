@@ -92,7 +92,7 @@ pub(crate) async fn collect<T>(
         // One byte for each, so that there is no end to empty ones.
         bytes = bytes.saturating_add(part.size() + 1);
         if bytes > MAX_BYTES {
-            return Err(too_large(bytes));
+            return Err(too_large());
         }
         if content.len() > MAX_PARTS {
             return Err(too_many());

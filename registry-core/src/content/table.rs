@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Content;
+use crate::json::to_value;
 
 /// A text of a table that is longer is shortened, in bytes.
 const LONGEST: usize = 64 * 1024;
@@ -32,7 +33,7 @@ impl Table {
     pub fn of<T: Serialize>(values: impl IntoIterator<Item = T>) -> Self {
         let mut table = Self::default();
         for value in values {
-            let fields = match serde_json::to_value(value).unwrap_or_default() {
+            let fields = match to_value(&value).unwrap_or_default() {
                 Value::Object(fields) => fields,
                 other => serde_json::Map::from_iter([("value".to_owned(), other)]),
             };
@@ -63,7 +64,7 @@ impl Table {
 
     /// Adds a row; see [`row`](Self::row).
     pub fn push(&mut self, cells: impl Serialize) {
-        self.rows.push(match serde_json::to_value(cells) {
+        self.rows.push(match to_value(&cells) {
             Ok(Value::Array(cells)) => cells,
             Ok(Value::Object(fields)) => fields.into_iter().map(|(_, value)| value).collect(),
             Ok(cell) => vec![cell],

@@ -152,7 +152,9 @@ impl Resources {
         let short = short_name::<T>();
         match how {
             Some(how) => format!("needs {short}: {how}"),
-            None => format!("needs {short}, which this host does not provide"),
+            None => format!(
+                "needs {short}, which this host does not provide; a function with `#[resource]` in a file of tools/ provides one"
+            ),
         }
     }
 }
@@ -187,7 +189,8 @@ mod tests {
         let context = ToolContext::default();
         let mut resources = Resources::new().with(7_u32);
         let missing = |resources: &Resources| resources.get::<String>(&context).unwrap_err();
-        assert_eq!(missing(&resources), "needs String, which this host does not provide");
+        let how = "a function with `#[resource]` in a file of tools/ provides one";
+        assert_eq!(missing(&resources), format!("needs String, which this host does not provide; {how}"));
         resources.explain_absence::<String>("set `name`");
         assert_eq!(missing(&resources), "needs String: set `name`");
     }

@@ -19,8 +19,8 @@ use crate::{
 
 /// How long the arguments of a call may be in the audit, in bytes of JSON; the hash of longer ones is there all the same.
 const MAX_AUDITED: usize = 64 << 10;
-/// Longer ones are hashed on a thread for such, in bytes of JSON.
-const SMALL: usize = 256 << 10;
+/// Longer ones are hashed, and longer results counted, on a thread for such, in bytes of JSON.
+pub(super) const SMALL: usize = 256 << 10;
 
 /// What is kept of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

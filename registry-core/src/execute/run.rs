@@ -8,12 +8,14 @@ use tokio::time::Instant;
 use super::{
     admit::Admitted,
     fit::Fitted,
-    record::{not_audited, outcome_lost},
+    large::do_large,
+    record::{SMALL, not_audited, outcome_lost},
     running,
 };
 use crate::{
     content,
     guard::{Admitted as Admit, audit::hash_members},
+    json::is_within,
     outcome::ToolOutcome,
     policy::{Effect, ToolPolicy},
     result::{ErrorKind, ToolError, ToolResult},
@@ -114,6 +116,19 @@ impl Fitted<'_> {
         }
     }
 
+    /// Fails where a result is more than may be. To count a large one takes a while.
+    async fn checked(&self, result: ToolResult) -> Result<ToolResult, ToolError> {
+        let check = |result: ToolResult| content::check(&result).map(|()| result);
+        if result.value.is_string() || is_within(&result.value, SMALL) {
+            return check(result);
+        }
+        let user = (self.context.tenant(), &*self.context.caller().user);
+        let checked = Box::pin(do_large(user, move || check(result))).await;
+        checked.unwrap_or_else(|_| {
+            Err(ToolError::failed("the result could not be checked; see the server's log"))
+        })
+    }
+
     /// Runs the tool once, and keeps the record that comes after.
     async fn attempt(&mut self, arguments: Map<String, Value>) -> (Result<ToolResult, ToolError>, Duration) {
         let started = Instant::now();
@@ -133,10 +148,13 @@ impl Fitted<'_> {
             Some(question) => Err(ToolError::cancelled_asking(question, self.tool.policy())),
             None => result,
         };
-        let result = result.and_then(|mut result| {
-            content::check(&result)?;
+        let result = match result {
+            Ok(result) => self.checked(result).await,
+            failed => failed,
+        };
+        let result = result.map(|mut result| {
             result.ends_turn = result.success && (result.ends_turn || self.tool.policy().ends_turn);
-            Ok(result)
+            result
         });
         let duration = started.elapsed();
         if let Err(cause) = self.ledger.conclude(&result, duration).await {

@@ -11,6 +11,28 @@ impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
     }
 }
 
+impl ToolError {
+    /// Of what `?` does not take, as it is no [`std::error::Error`] itself: an `anyhow::Error`, an `eyre::Report`, a `Box<dyn Error + Send + Sync>`, a
+    /// text.
+    ///
+    /// ```
+    /// use registry_core::ToolError;
+    ///
+    /// fn read(text: &str) -> Result<u8, Box<dyn std::error::Error + Send + Sync>> {
+    ///     Ok(text.parse()?)
+    /// }
+    ///
+    /// fn tool() -> Result<u8, ToolError> {
+    ///     Ok(read("no number").map_err(ToolError::of)?)
+    /// }
+    ///
+    /// assert_eq!(tool().unwrap_err().message(), "invalid digit found in string");
+    /// ```
+    pub fn of(error: impl IntoToolError) -> Self {
+        error.into_tool_error()
+    }
+}
+
 /// A [`ToolError`] on its way through code that knows standard errors only.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -26,7 +48,7 @@ impl From<ToolError> for Box<dyn Error + Send + Sync> {
 #[diagnostic::on_unimplemented(
     message = "a tool cannot fail with `{Self}`",
     label = "not an error",
-    note = "use `ToolError`, a type that implements `std::error::Error`, or a `String`"
+    note = "use `ToolError`, a type that implements `std::error::Error`, `Box<dyn Error + Send + Sync>`, or a `String`"
 )]
 pub trait IntoToolError {
     /// The failure as the registry reports it.

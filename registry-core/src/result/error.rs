@@ -58,8 +58,8 @@ impl ErrorKind {
 
 /// Why a call failed: `message` is for whoever calls, `feedback` for the model, and `detail` for the operator alone.
 ///
-/// Any error converts into it, so `?` works in a tool. It is no [`std::error::Error`] itself for that reason,
-/// but converts into `Box<dyn Error + Send + Sync>`.
+/// Whatever implements [`std::error::Error`] converts into it, so `?` works in a tool; for others there is [`of`](Self::of). It is no `Error` itself for that
+/// reason, but converts into `Box<dyn Error + Send + Sync>`.
 #[derive(Clone, PartialEq, derive_more::Debug)]
 #[debug("{:?}: {}", _0.kind, _0.message)]
 pub struct ToolError(Box<Repr>);

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use super::{Bound, object_of};
 use crate::{
     context::{Resource, ToolContext},
+    json,
     result::ToolError,
 };
 
@@ -48,7 +49,8 @@ impl<T: DeserializeOwned + JsonSchema> Argument for T {
     message = "`{Self}` cannot be a parameter of a tool",
     label = "not something that a model can write",
     note = "for an argument, use a number, a `bool`, a `String`, a `Vec`, a `serde_json::Value`, or a type of your own with `#[args]` (or `derive(Deserialize, JsonSchema)`)",
-    note = "for something that the program provides, use `Resource<{Self}>`, or `Option<Resource<…>>` where it may be missing"
+    note = "for something that the program provides, use `Resource<{Self}>`, or `Option<Resource<…>>` where it may be missing",
+    note = "a type of another crate needs that crate's feature `serde`, and schemars' feature for it: `cargo add --package tools schemars --features chrono04`, or `uuid1`, `url2`"
 )]
 pub trait FromCall<Kind>: Sized {
     /// How it is taken.
@@ -123,7 +125,7 @@ pub fn lent<T: Lend + ?Sized>(held: &Option<T::Held>) -> Option<&T> {
 #[diagnostic::on_unimplemented(
     message = "a `{Self}` cannot be written into the schema as a default or an example",
     label = "not `Serialize`",
-    note = "use `#[args]` on the type (or `derive(Serialize)`)"
+    note = "put `#[output]` on the type as well (or `derive(Serialize)`)"
 )]
 pub trait Shown {
     /// Shows a value.
@@ -133,7 +135,7 @@ pub trait Shown {
 
 #[diagnostic::do_not_recommend]
 impl<T: Serialize> Shown for T {
-    const SHOW: fn(&T) -> Value = |value| serde_json::to_value(value).unwrap_or_default();
+    const SHOW: fn(&T) -> Value = |value| json::to_value(value).unwrap_or_default();
 }
 
 /// What a text in quotes can be, as a default or an example.

@@ -28,6 +28,8 @@ pub use parameter::{Counted, Number, Text};
 pub(crate) use secret::{has_secret, without_secrets};
 pub(crate) use validate::{ArgumentChecker, ValidationError};
 
+use crate::json::narrowed;
+
 /// The schema of an argument struct: an object, nested types in place, without what only Rust knows.
 pub fn of_arguments<T: JsonSchema>() -> Value {
     let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_deserialize());
@@ -94,6 +96,9 @@ fn generator(settings: SchemaSettings) -> SchemaGenerator {
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
+            if is_f32(object) || object.get("items").and_then(Value::as_object).is_some_and(is_f32) {
+                object.get_mut("default").into_iter().for_each(narrow);
+            }
             if object.get("format").and_then(Value::as_str).is_some_and(is_rust_format) {
                 object.remove("format");
             }
@@ -101,6 +106,19 @@ fn tidy(schema: &mut Value) {
             object.values_mut().for_each(tidy);
         }
         Value::Array(items) => items.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+fn is_f32(schema: &Map<String, Value>) -> bool {
+    schema.get("format").is_some_and(|format| format == "float")
+}
+
+/// Gives numbers the digits that they have as `f32`.
+fn narrow(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => *value = number.as_f64().map(narrowed).into(),
+        Value::Array(items) => items.iter_mut().for_each(narrow),
         _ => {}
     }
 }

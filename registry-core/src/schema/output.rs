@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::of_output;
 use crate::{
     content::{Content, Part},
+    json,
     result::{IntoToolError, ToolError, ToolResult},
 };
 
@@ -79,7 +80,7 @@ impl<T: Serialize + JsonSchema> Output<Json> for T {
     }
 
     fn into_result(self) -> Result<ToolResult, ToolError> {
-        serde_json::to_value(self)
+        json::to_value(&self)
             .map(ToolResult::new)
             .map_err(|error| ToolError::failed(format!("the result is not JSON: {error}")))
     }

@@ -9,6 +9,7 @@ use super::{Bound, Output};
 use crate::{
     content::{Streamed, StreamedPart, collect},
     context::{Resource, ToolContext},
+    json::narrowed,
     provide::Asked,
     result::{IntoToolError, ToolError, ToolResult},
 };
@@ -196,8 +197,7 @@ impl Number for f32 {
     type End = Self;
 
     fn show(end: Self) -> Value {
-        // By way of its digits: 0.1 is to stay 0.1 and not become 0.10000000149011612.
-        end.to_string().parse::<f64>().unwrap_or_else(|_| end.into()).into()
+        narrowed(end.into()).into()
     }
 }
 

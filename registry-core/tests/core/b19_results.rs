@@ -208,6 +208,30 @@ async fn b19_a_result_has_bounds() {
         assert!(error.message().contains(expected), "{error}");
         assert!(error.feedback().contains("Ask it for less"), "{}", error.feedback());
     }
+
+    let value = |value: Value| {
+        let host = TestHost::new().build();
+        let tool = registry_core::ToolSpec::new("large", json!({"type": "object"}));
+        let give = handler_fn(move |_, _| std::future::ready(Ok(ToolResult::new(value.clone()))));
+        host.registry().register(tool, registry_core::ToolPolicy::new(), Some(give)).unwrap();
+        async move { host.call("large", json!({})).await.result }
+    };
+    let text = |mib: usize| "x".repeat(mib << 20);
+    for large in [json!(text(33)), json!([text(20), text(13)]), json!({"a": {"b": text(33)}})] {
+        let error = value(large).await.unwrap_err();
+        assert!(error.message().contains("32 MiB at most"), "{error}");
+        assert!(error.feedback().contains("Ask it for less"), "{}", error.feedback());
+    }
+    for fits in [json!(text(32)), json!([text(20), text(11)])] {
+        assert_eq!(value(fits.clone()).await.unwrap().value, fits);
+    }
+    // What is said beside counts as well.
+    let beside = handler_fn(|_, _| async {
+        Ok(ToolResult::new("x".repeat(20 << 20)).with_message("x".repeat(20 << 20)))
+    });
+    let tool = registry_core::ToolSpec::new("beside", json!({"type": "object"}));
+    host.registry().register(tool, registry_core::ToolPolicy::new(), Some(beside)).unwrap();
+    assert!(host.call("beside", json!({})).await.result.unwrap_err().message().contains("32 MiB at most"));
 }
 
 #[tokio::test]

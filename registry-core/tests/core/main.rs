@@ -16,6 +16,7 @@ mod l_properties;
 mod l_stored;
 mod p_resources;
 mod p_tools;
+mod p_types;
 mod path;
 mod path_steps;
 mod t_guards_failing;

@@ -1,6 +1,7 @@
 //! A program that serves, as its supervisor sees it.
 
 use std::{
+    collections::BTreeMap,
     env, io,
     net::TcpListener,
     os::{fd::OwnedFd, unix::net::UnixStream as StdStream},
@@ -35,10 +36,19 @@ pub(super) const NEXT: &str = "next";
 /// How long a program has to take no more requests.
 const GIVES_WAY: Duration = Duration::from_secs(10);
 
+/// The tools of a program.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tools {
+    pub(super) names: Vec<String>,
+    /// Those that are off, and why.
+    pub(super) off: BTreeMap<String, String>,
+    /// What is wrong in files of tools.
+    pub(super) faults: Vec<String>,
+}
+
 /// A program that serves.
 pub(super) struct Program {
-    /// The names of its tools.
-    pub(super) tools: Vec<String>,
+    pub(super) tools: Tools,
     /// Cancelled to have it finish what runs, and end.
     finish: CancellationToken,
     /// Comes when it takes no more requests.
@@ -54,19 +64,19 @@ impl Program {
     /// What it says why it does not.
     pub(super) async fn start(
         program: &Path,
-        succeeds: bool,
+        before: Option<&Tools>,
         listener: &TcpListener,
         shared: &Arc<Shared>,
         all: &TaskTracker,
         stop: &CancellationToken,
     ) -> Result<Self, String> {
-        let (mut child, control) = spawn(program, succeeds, listener, shared)
+        let (mut child, control) = spawn(program, before.is_some(), listener, shared)
             .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
         let (lines, out) = control.into_split();
         let (first, answered) = oneshot::channel();
         let (gives_way, given_way) = oneshot::channel();
         let finish = CancellationToken::new();
-        let begin = ToProgram::Begin(shared.begin(succeeds));
+        let begin = ToProgram::Begin(shared.begin(before));
         // Then nobody writes to it any more, and it ends.
         let is_over = stop.child_token();
         let unless_it_serves = is_over.clone().drop_guard();
@@ -170,12 +180,12 @@ async fn passed_back(messages: Option<&mut broadcast::Receiver<Message>>) -> Mes
 /// Takes what a program says. The first is whether it serves.
 async fn read(
     lines: OwnedReadHalf,
-    first: oneshot::Sender<Result<Vec<String>, String>>,
+    first: oneshot::Sender<Result<Tools, String>>,
     gives_way: oneshot::Sender<()>,
     shared: Arc<Shared>,
 ) {
     let (mut lines, mut first) = (BufReader::new(lines).lines(), Some(first));
-    let mut gives_way = Some(gives_way);
+    let (mut gives_way, mut tools) = (Some(gives_way), Tools::default());
     while let Ok(Some(line)) = lines.next_line().await {
         let started = match serde_json::from_str(&line) {
             Ok(ToSupervisor::Session(session)) => {
@@ -195,7 +205,11 @@ async fn read(
                 gives_way.take();
                 continue;
             }
-            Ok(ToSupervisor::Ready { tools }) => Ok(tools),
+            Ok(ToSupervisor::Tools { off, faults }) => {
+                tools = Tools { off, faults, ..tools };
+                continue;
+            }
+            Ok(ToSupervisor::Ready { tools: names }) => Ok(Tools { names, ..std::mem::take(&mut tools) }),
             Ok(ToSupervisor::Failed(why)) => Err(why),
             Err(cause) => {
                 tracing::warn!(%cause, "program_not_understood");

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, io, os::unix::net::UnixDatagram};
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
 
+use super::program::Tools;
 use crate::{
     build::Build,
     takeover::{Begin, Handed, Message, Session},
@@ -44,9 +45,11 @@ impl Shared {
         run(&mut self.sessions.lock())
     }
 
-    pub(super) fn begin(&self, succeeds: bool) -> Begin {
+    /// What a program is told first; `before` is the one that still serves.
+    pub(super) fn begin(&self, before: Option<&Tools>) -> Begin {
         let sessions = self.sessions(|sessions| sessions.iter().cloned().collect());
-        Begin { succeeds, sessions, build: self.build.borrow().clone() }
+        let faults = before.map(|tools| tools.faults.clone()).unwrap_or_default();
+        Begin { succeeds: before.is_some(), faults, sessions, build: self.build.borrow().clone() }
     }
 
     pub(super) fn opened(&self, session: Session) {

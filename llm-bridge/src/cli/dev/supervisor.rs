@@ -14,7 +14,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Arguments, cargo,
-    program::Program,
+    program::{Program, Tools},
     shared::Shared,
     watch::{Changes, Watched, Watcher},
 };
@@ -172,12 +172,11 @@ impl Supervisor {
         }
         self.settings = settings;
         let began = SystemTime::now();
-        let succeeds = self.serving.is_some();
-        let starting =
-            Program::start(&program, succeeds, &self.listener, &self.shared, &self.all, &self.stop);
+        let before = self.serving.as_ref().map(|serving| &serving.tools);
+        let starting = Program::start(&program, before, &self.listener, &self.shared, &self.all, &self.stop);
         let serving = starting.await?;
         self.is_current = true;
-        let mut known = Vec::new();
+        let mut known = Tools::default();
         if let Some(mut before) = self.serving.take() {
             known = std::mem::take(&mut before.tools);
             before.finish().await;
@@ -265,15 +264,19 @@ fn since(time: SystemTime) -> Duration {
     time.elapsed().unwrap_or_default()
 }
 
-/// How long it took from the save to the first call, what of, and which tools are new and gone.
-fn ready(took: Duration, steps: &[(String, Duration)], before: &[String], now: &[String]) -> String {
+/// How long it took from the save to the first call, what of, and which tools are new, off and gone.
+fn ready(took: Duration, steps: &[(String, Duration)], before: &Tools, now: &Tools) -> String {
     let step = |(what, took): &(String, Duration)| format!("{what} {:.1}", took.as_secs_f64());
     let steps: Vec<String> = steps.iter().map(step).collect();
-    let only = |these: &[String], those: &[String]| -> Vec<String> {
-        these.iter().filter(|name| !those.contains(name)).cloned().collect()
-    };
+    let is_on = |name: &&String, tools: &Tools| tools.names.contains(*name) && !tools.off.contains_key(*name);
+    let new = now.names.iter().filter(|name| is_on(name, now) && !is_on(name, before)).cloned();
+    let off = now.off.iter().filter(|(name, why)| before.off.get(*name) != Some(*why));
+    let off = off.map(|(name, why)| format!("{name} ({why})"));
+    let gone = before.names.iter().filter(|name| !now.names.contains(name)).cloned();
     let mut text = format!("Ready {:.1} s after the save ({} s)", took.as_secs_f64(), steps.join(", "));
-    for (what, names) in [("new", only(now, before)), ("gone", only(before, now))] {
+    let changed: [(_, Vec<String>); 3] =
+        [("new", new.collect()), ("off", off.collect()), ("gone", gone.collect())];
+    for (what, names) in changed {
         if !names.is_empty() {
             text.push_str(&format!("; {what}: {}", named(&names)));
         }
@@ -300,9 +303,20 @@ mod tests {
             ("tools".to_owned(), Duration::from_millis(640)),
             ("start".to_owned(), Duration::from_millis(300)),
         ];
-        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-        let text = ready(Duration::from_millis(2350), &steps, &names(&["a", "b"]), &names(&["b", "c"]));
+        let tools = |names: &[&str], off: &[(&str, &str)]| Tools {
+            names: names.iter().map(|&name| name.to_owned()).collect(),
+            off: off.iter().map(|&(name, why)| (name.to_owned(), why.to_owned())).collect(),
+            faults: Vec::new(),
+        };
+        let took = Duration::from_millis(2350);
+        let text = ready(took, &steps, &tools(&["a", "b"], &[]), &tools(&["b", "c"], &[]));
         assert_eq!(text, "Ready 2.4 s after the save (tools 0.6, start 0.3 s); new: c; gone: a");
+        // A tool that cannot be used is no new one, until it can.
+        let (none, off) = (tools(&["a"], &[]), tools(&["a", "b"], &[("b", "needs the variable KEY")]));
+        let text = |before: &Tools, now: &Tools| ready(took, &[], before, now);
+        assert!(text(&none, &off).ends_with("; off: b (needs the variable KEY)"), "{}", text(&none, &off));
+        assert!(text(&off, &off).ends_with(" s)"), "{}", text(&off, &off));
+        assert!(text(&off, &tools(&["a", "b"], &[])).ends_with("; new: b"));
         let many: Vec<String> = (0..10).map(|number| number.to_string()).collect();
         assert_eq!(named(&many), "0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
     }

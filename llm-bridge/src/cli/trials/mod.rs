@@ -20,7 +20,7 @@ use super::{
     stopped_by_ctrl_c,
 };
 use ask::Model;
-use report::{Report, Row};
+use report::{NotTried, Report, Row};
 
 /// What to do about a tool without examples.
 const HOW_TO_GIVE: &str =
@@ -55,7 +55,7 @@ pub(super) async fn run(
     registry: &Registry,
 ) -> Result<ExitCode, String> {
     let selection = registry.select(&registry.context(caller.clone()));
-    let tools = chosen(&arguments.names, &caller, registry)?;
+    let (tools, not_tried) = chosen(&arguments.names, &caller, registry)?;
     let examples: usize = tools.iter().map(|tool| tool.examples().len()).sum();
     let upstream = settings.upstream().await?;
     if upstream.is_demo() {
@@ -65,6 +65,7 @@ pub(super) async fn run(
     }
     let server = if upstream.is_demo() { "no server".to_owned() } else { upstream.address() };
     let mut report = Report::new(server, selection.tools().len(), arguments.tries);
+    report.not_tried = not_tried;
     if arguments.names.is_empty() {
         let without = selection.tools().iter().filter(|tool| tool.examples().is_empty());
         report.without_examples = without.map(|tool| tool.name().to_owned()).collect();
@@ -120,8 +121,12 @@ pub(super) async fn run(
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The tools to try: the named ones, or all with examples that the caller may use.
-fn chosen(names: &[String], caller: &Caller, registry: &Registry) -> Result<Vec<Arc<Tool>>, String> {
+/// The tools to try: the named ones, or all with examples that the caller may use; and those that the caller may not.
+fn chosen(
+    names: &[String],
+    caller: &Caller,
+    registry: &Registry,
+) -> Result<(Vec<Arc<Tool>>, Vec<NotTried>), String> {
     let context = registry.context(caller.clone());
     let refusal = |tool: &Tool| registry.why_not(tool, &context).map(|error| error.message().to_owned());
     if names.is_empty() {
@@ -130,9 +135,11 @@ fn chosen(names: &[String], caller: &Caller, registry: &Registry) -> Result<Vec<
         if tools.is_empty() {
             return Err(format!("no tool has an example; {HOW_TO_GIVE}"));
         }
+        let mut not_tried = Vec::new();
         tools.retain(|tool| match refusal(tool) {
-            Some(why) => {
-                tell(format_args!("not tried: {why}"));
+            Some(reason) => {
+                tell(format_args!("not tried: {reason}"));
+                not_tried.push(NotTried { tool: tool.name().to_owned(), reason });
                 false
             }
             None => true,
@@ -140,7 +147,7 @@ fn chosen(names: &[String], caller: &Caller, registry: &Registry) -> Result<Vec<
         return if tools.is_empty() {
             Err("no tool with an example can be used".to_owned())
         } else {
-            Ok(tools)
+            Ok((tools, not_tried))
         };
     }
     let found = names.iter().map(|name| {
@@ -158,5 +165,5 @@ fn chosen(names: &[String], caller: &Caller, registry: &Registry) -> Result<Vec<
             None => Ok(tool),
         }
     });
-    found.collect()
+    Ok((found.collect::<Result<_, _>>()?, Vec::new()))
 }

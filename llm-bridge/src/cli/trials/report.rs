@@ -31,6 +31,15 @@ pub(super) struct Report {
     pub(super) rows: Vec<Row>,
     /// The tools that cannot be tried.
     pub(super) without_examples: Vec<String>,
+    /// Those with examples that the caller cannot use.
+    pub(super) not_tried: Vec<NotTried>,
+}
+
+/// A tool with examples that the caller cannot use.
+#[derive(Debug, Serialize)]
+pub(super) struct NotTried {
+    pub(super) tool: String,
+    pub(super) reason: String,
 }
 
 /// What came of one example.
@@ -75,8 +84,8 @@ fn as_list<S: Serializer>(differences: &BTreeMap<Difference, u32>, serializer: S
 
 impl Report {
     pub(super) fn new(server: String, tools: usize, tries: u32) -> Self {
-        let (model, rows, without_examples) = Default::default();
-        Self { model, server, tools, tries, rows, without_examples }
+        let (model, rows, without_examples, not_tried) = Default::default();
+        Self { model, server, tools, tries, rows, without_examples, not_tried }
     }
 }
 

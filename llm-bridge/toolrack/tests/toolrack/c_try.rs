@@ -84,6 +84,12 @@ async fn b18_the_table_says_what_the_model_has_called() {
     assert_eq!(*wrong, json!([{"argument": "path", "given": "\"milk.md\"", "times": 3}]));
     let invalid = row("claim")["invalid"].as_object().unwrap();
     assert!(invalid.keys().all(|error| error.contains("assertion")), "{invalid:?}");
+    // What cannot be used is not tried, which a program that reads this has to know.
+    let not_tried = report["not_tried"].as_array().unwrap();
+    let reason =
+        |tool: &str| not_tried.iter().find(|one| one["tool"] == tool).map(|one| one["reason"].to_string());
+    assert!(reason("web_search").unwrap().contains("needs SearchEngine"), "{not_tried:?}");
+    assert_eq!(reason("calculate"), None);
     // Nothing has run: no file, no inbox.
     assert!(
         !folder.path().join(".toolrack/files").exists() && !folder.path().join(".toolrack/inbox").exists()

@@ -262,7 +262,10 @@ fn t5_a_chain_is_verified_whole() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t5_the_audit_is_searched_by_door_decision_and_call() {
-    let rack = Rack::new("", &(mock("count.free", "") + &mock("count.gone", "effect = \"destructive\"")));
+    let rack = Rack::new(
+        "",
+        &(mock("count.free", "") + &mock("count.gone", "permission = \"guest\"\neffect = \"destructive\"")),
+    );
     let (server, client) = (rack.serve(), client());
     for _ in 0..3 {
         assert_eq!(server.call(&client, "none", "count.free").await.status(), StatusCode::OK);

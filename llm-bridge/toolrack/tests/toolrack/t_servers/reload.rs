@@ -62,7 +62,8 @@ async fn slow_model(stop: CancellationToken) -> String {
 
 /// The tools of one program: those that are always there, and one with a number.
 fn tools(number: usize) -> String {
-    let mut tools = mock("count.gone", "effect = \"destructive\"") + &mock("count.free", "");
+    let mut tools =
+        mock("count.gone", "permission = \"guest\"\neffect = \"destructive\"") + &mock("count.free", "");
     tools += &mock(&format!("probe.n{number}"), "");
     tools
 }

@@ -78,7 +78,10 @@ async fn b8_no_id_has_a_nul_on_any_store() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m8_a_reply_names_its_call_as_the_audit_does() {
-    let rack = Rack::new("", &(mock("count.free", "") + &mock("count.gone", "effect = \"destructive\"")));
+    let rack = Rack::new(
+        "",
+        &(mock("count.free", "") + &mock("count.gone", "permission = \"guest\"\neffect = \"destructive\"")),
+    );
     rack.done(&["user", "add", "ada"]);
     let ((_, ada), server, client) = (rack.key("ada", &[]), rack.serve(), client());
     for (tool, status, records) in [("count.free", 200, 2), ("count.gone", 202, 1), ("count.none", 404, 1)] {

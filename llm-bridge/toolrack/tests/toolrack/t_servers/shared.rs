@@ -228,7 +228,7 @@ async fn t3_without_redis_no_call_is_lost_and_none_too_many_runs() {
 async fn u29_a_turn_is_seen_and_stopped_from_another_server() {
     let Some(url) = postgres("u29_a_turn_is_seen_and_stopped_from_another_server") else { return };
     let tools = "[[tools]]\nname = \"erase_note\"\ndescription = \"Erases a note for good.\"\ntype = \"function\"\nhandler = \"fixed\"\n\
-                 effect = \"destructive\"\nparameters = { type = \"object\", properties = { title = { type = \"string\" } }, required = [\"title\"] }\n\
+                 permission = \"guest\"\neffect = \"destructive\"\nparameters = { type = \"object\", properties = { title = { type = \"string\" } }, required = [\"title\"] }\n\
                  implementation = { type = \"mock\", mock_response = \"The note is gone.\" }\n";
     let [one, two] =
         ["one", "two"].map(|server| Rack::new(&format!("url = \"{url}\"\nserver = \"{server}\""), tools));
