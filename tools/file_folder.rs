@@ -34,7 +34,7 @@ struct FileManagerSettings {
     folder: Option<PathBuf>,
     /// What all files of a tenant may have, in MiB.
     #[arg(default = MEBIBYTES, range = 1..)]
-    max_mebibytes: u64,
+    max_total_mebibytes: u64,
     /// How many files and folders a tenant may have.
     #[arg(default = FILES, range = 1..)]
     max_files: usize,
@@ -48,7 +48,7 @@ fn file_folder(
 ) -> io::Result<Option<FileFolder>> {
     let folder = data.folder(settings.folder.as_deref(), "files")?;
     let made = || FileFolder {
-        mebibytes: settings.max_mebibytes,
+        mebibytes: settings.max_total_mebibytes,
         files: settings.max_files,
         ..FileFolder::new(tenant_path(&folder, ctx.tenant()))
     };

@@ -70,7 +70,7 @@ pub(super) async fn embed(app: &App, request: Request) -> Result<Response, ApiEr
     let path = percent_encoding::percent_decode_str(parts.uri.path()).decode_utf8_lossy();
     let named = path.split_once("/models/").and_then(|(_, rest)| rest.rsplit_once(':'));
     let model = named.map(|(model, _)| model.to_owned()).unwrap_or_default();
-    let asked: Asked = decode(sender, body.len(), move || object(&body)).await??;
+    let asked: Asked = decode(sender, body.len(), move || object(&body)).await??.1;
     require_server(app.backend.upstream())?;
     let (requests, is_one) = match asked {
         Asked::One(one) => (vec![one], true),
