@@ -235,7 +235,7 @@ async fn b2_an_announced_call_that_is_none_is_taken_back() {
     assert_eq!((&aborted["id"], &aborted["source"]), (&reported.calls[0]["id"], &json!("")));
 
     let server = Answer::text("<tool_call>\n{\"name\": \"add\", \"arguments\": {").say("\"a\": 1");
-    let rack = Setup::new().start([server.into()]).await;
+    let rack = Setup::new().start([server.into(), Answer::text("No.").into()]).await;
     let reported = rack.ask_with(true, fields()).await;
     assert_eq!((reported.finish.as_deref(), reported.details_of("call_aborted").len()), (Some("stop"), 1));
     settled(&reported);
