@@ -75,6 +75,7 @@ mod failure;
 mod frame;
 mod front;
 pub mod gemini;
+mod instructions;
 pub mod json;
 mod mcp {
     pub(crate) mod tools;
@@ -104,6 +105,7 @@ pub use extension::Extension;
 pub use failure::{BadRequest, Failure, FailureKind, UpstreamDetails};
 pub use frame::{Frame, FrameDecoder, FrameTooLong, Framing};
 pub use front::{CountTokens, Decoded, Encode, Front};
+pub use instructions::{SystemPlace, join_instructions, join_users};
 pub use message::{
     Call, CallInput, Content, Media, MediaKind, MediaSource, Message, Part, Reasoning, Role, Seal, SealKind,
     ToolResult,

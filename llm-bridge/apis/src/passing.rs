@@ -110,6 +110,19 @@ impl Passing {
         }
     }
 
+    /// Adds the fields of others of the same API that are not there yet.
+    pub(crate) fn add(&mut self, others: Self) {
+        if self.is_empty() {
+            *self = others;
+        } else if self.api == others.api {
+            for (name, value) in others.fields {
+                if let Err(at) = self.fields.binary_search_by(|(field, _)| field.cmp(&name)) {
+                    self.fields.insert(at, (name, value));
+                }
+            }
+        }
+    }
+
     /// The fields that may be sent to an API: all if they are its own, otherwise none.
     pub fn to(&self, api: Provider) -> &[(Box<str>, RawJson)] {
         if self.api == Some(api) { &self.fields } else { &[] }

@@ -227,6 +227,15 @@ impl Effort {
         Self::ALL.into_iter().find(|effort| effort.as_str() == word)
     }
 
+    /// The nearest of low, medium and high, which all models with efforts know.
+    pub const fn nearest_common(self) -> Self {
+        match self {
+            Self::Minimal | Self::Low => Self::Low,
+            Self::Medium => Self::Medium,
+            Self::High | Self::ExtraHigh | Self::Max => Self::High,
+        }
+    }
+
     /// The effort that comes nearest to a budget of tokens.
     pub const fn from_budget(tokens: u64) -> Self {
         match tokens {

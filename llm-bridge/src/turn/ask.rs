@@ -9,7 +9,9 @@ use toolrack_dialects::ScanOptions;
 
 use super::{
     ToolStyle,
+    accepted::Accepted,
     constrain::Constraint,
+    form::Forming,
     history,
     learned::Evidence,
     offer::Round,
@@ -45,6 +47,8 @@ enum Remedy {
     DeferTools,
     /// To ask the chat endpoint.
     Chat,
+    /// To say something in another way.
+    Otherwise(Accepted),
 }
 
 impl Run {
@@ -59,6 +63,7 @@ impl Run {
             self.backend.shared.learned.prompt_has_helped(self.route.full_name(), evidence);
         }
         self.learn_pictures();
+        self.learn_accepted();
         self.learn_of_tools();
         Ok(reader)
     }
@@ -68,15 +73,13 @@ impl Run {
         let mut asked_again = false;
         let mut pauses = if self.has_run_tools { PAUSES.as_slice() } else { &[] }.iter();
         loop {
-            let with_all_pictures = self.set_pictures_aside();
+            let as_asked = self.adapt().await;
             let style = Box::pin(self.style(round)).await;
             let mut reader = self.new_reader(round, &style);
             let mut span = traced::chat(self.backend.trace.as_ref(), &self.route);
             let within = span.as_ref().and_then(Span::within).or_else(|| self.backend.trace.clone());
             let asked = traces::asking(within, Box::pin(self.ask(round, &style))).await;
-            if let Some(messages) = with_all_pictures {
-                self.request.messages = messages;
-            }
+            self.put_back(as_asked);
             // Before the client sees more.
             self.rounds_are_kept().await;
             let read = match asked {
@@ -127,6 +130,7 @@ impl Run {
                     Remedy::FewerPictures(limit) => self.picture_limit = limit,
                     Remedy::DeferTools => self.defer_tools(),
                     Remedy::Chat => self.is_raw_off = true,
+                    Remedy::Otherwise(accepted) => self.accepted = accepted,
                 }
                 self.discard(reader).await?;
                 continue;
@@ -151,7 +155,11 @@ impl Run {
             // A streaming server has sent the beginning already.
             let rest = reader.unread(raw);
             return match self.read(Answer::recovered(rest), &mut reader).await? {
-                None => Ok(reader),
+                None => {
+                    // Once is enough.
+                    reader.unread.take_if(|_| asked_again);
+                    Ok(reader)
+                }
                 Some(error) => Err(self.give_up(error, reader).await),
             };
         }
@@ -165,6 +173,12 @@ impl Run {
         }
         if self.fits_without_tools(error) {
             return Some(Remedy::DeferTools);
+        }
+        if let UpstreamError::Refused { status: 400 | 422 | 500 | 501, .. } = error
+            && !matches!(style, Style::Raw(_))
+            && let Some(accepted) = self.otherwise(message)
+        {
+            return Some(Remedy::Otherwise(accepted));
         }
         // llama.cpp may find out in the middle of an answer that it does not fit the grammar.
         let status = if let UpstreamError::Refused { status, .. } = error { *status } else { 500 };
@@ -201,12 +215,20 @@ impl Run {
         self.request.parallel = None;
         let required = self.required.is_some();
         let missing = self.missing();
+        let is_reminded = missing > 0 || self.forming.as_ref().is_some_and(Forming::is_in_prompt);
+        if !is_reminded && !matches!(style, Style::Raw(_)) {
+            self.continue_answer();
+        }
         let last_words = self.required.as_ref().map_or("", |required| &required.last_words);
         let functions = || self.offer.functions(round);
         match style {
             Style::Raw(raw) => self.route.ask_raw(&raw.request, &raw.question).await,
             Style::WithoutTools => {
-                let in_prompt = self.forming.as_ref().and_then(|forming| forming.in_prompt(&self.request));
+                let mut in_prompt =
+                    self.forming.as_ref().and_then(|forming| forming.in_prompt(&self.request));
+                if let Some(request) = &mut in_prompt {
+                    self.accepted.place_system(&mut request.messages);
+                }
                 self.route.ask(in_prompt.as_ref().unwrap_or(&self.request), "").await
             }
             Style::Native => {
@@ -231,6 +253,7 @@ impl Run {
                 }
                 let dialect = constraint.map(|constraint| constraint.dialect).or(self.dialect());
                 prompt::describe_tools(&mut request.messages, &functions(), dialect, required);
+                self.accepted.place_system(&mut request.messages);
                 if let Some(constraint) = constraint {
                     constraint.apply(&mut request);
                 }
@@ -290,7 +313,7 @@ impl Run {
 
     /// Reads an answer to its end; an error of the server comes back with what was read before it.
     async fn read(&mut self, mut answer: Answer, reader: &mut Reader) -> Result<Option<UpstreamError>, End> {
-        let (mut events, mut pieces) = (Vec::new(), Vec::new());
+        let (mut events, mut pieces) = (self.report_untold(&answer), Vec::new());
         loop {
             let more = answer.next(&mut pieces).await;
             pieces.drain(..).for_each(|piece| reader.take(piece, &mut events));

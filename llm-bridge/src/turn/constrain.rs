@@ -199,7 +199,7 @@ fn structural_tag(opening: &str, gbnf: &str, is_single: bool) -> Value {
 }
 
 /// Sets a field that only OpenAI's API and its kin have.
-fn set(request: &mut Request, name: &str, value: &Value) {
+pub(super) fn set(request: &mut Request, name: &str, value: &Value) {
     if request.passing.to(Provider::OpenAi).is_empty() {
         request.passing = Passing::of(Provider::OpenAi);
     }

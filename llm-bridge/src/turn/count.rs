@@ -22,6 +22,7 @@ impl Backend {
         if let Some(messages) = self.picture_limit(&route).apply(&request.messages) {
             request.messages = messages;
         }
+        let accepted = self.shared.learned.accepted(&route.full_name());
         let round = Round { number: 1, is_last: settings.limits.max_rounds == 1 };
         request.tools = Vec::new();
         request.choice = ToolChoice::Auto;
@@ -34,6 +35,7 @@ impl Backend {
             request.tools = offer.client_tools(round);
             definitions = offer.definitions(round, route.api().await);
         }
+        accepted.place_system(&mut request.messages);
         request.model = Some(name.to_owned());
         Ok(route.count_tokens(&request, &definitions).await)
     }

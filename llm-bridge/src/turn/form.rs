@@ -43,7 +43,7 @@ enum Misfit {
 }
 
 impl Forming {
-    fn is_in_prompt(&self) -> bool {
+    pub(super) fn is_in_prompt(&self) -> bool {
         self.refusal.is_some() || self.misfits > 0
     }
 

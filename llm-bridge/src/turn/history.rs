@@ -15,8 +15,8 @@ pub(super) fn call_ids(messages: &[Message]) -> HashSet<String> {
 /// An answer with calls, and their results; `None` for a call that the client runs.
 pub(super) fn messages_of(answer: &Reader, results: Vec<Option<Answered>>) -> Vec<Message> {
     let mut parts: Vec<Part> = Vec::new();
-    if !answer.native_reasoning.is_empty() {
-        let text = answer.native_reasoning.clone();
+    let text = format!("{}{}", answer.native_reasoning, answer.reasoning);
+    if !text.trim().is_empty() {
         parts.push(Content::Reasoning(Reasoning { text, seal: None }).into());
     }
     // Before a call that was read from the text the template writes the line break; one that the server has read stands behind the text
@@ -75,7 +75,6 @@ impl Answered {
 /// before them.
 pub(super) fn is_beyond_client(added: &[Message], answer: &Reader) -> bool {
     let is_client = |call: &FoundCall| call.target == Target::Client;
-    let is_seen =
-        || added.is_empty() && answer.native_reasoning.is_empty() && answer.calls.iter().all(is_client);
+    let is_seen = || added.is_empty() && !answer.has_thought() && answer.calls.iter().all(is_client);
     answer.calls.iter().any(is_client) && !is_seen()
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use moka::sync::Cache;
 
+use super::accepted::Accepted;
+
 /// For how long something is remembered.
 const MEMORY: Duration = Duration::from_secs(3600);
 /// Of how many models.
@@ -29,6 +31,8 @@ pub(super) struct Learned {
     pictures: Cache<String, usize>,
     /// The models whose servers have refused requests as too long for their tools.
     without_room: Cache<String, ()>,
+    /// What the servers accept that have refused something.
+    accepted: Cache<String, Accepted>,
 }
 
 fn of_models<T: Clone + Send + Sync + 'static>() -> Cache<String, T> {
@@ -37,7 +41,12 @@ fn of_models<T: Clone + Send + Sync + 'static>() -> Cache<String, T> {
 
 impl Default for Learned {
     fn default() -> Self {
-        Self { for_prompt: of_models(), pictures: of_models(), without_room: of_models() }
+        Self {
+            for_prompt: of_models(),
+            pictures: of_models(),
+            without_room: of_models(),
+            accepted: of_models(),
+        }
     }
 }
 
@@ -72,6 +81,17 @@ impl Learned {
     pub(super) fn takes_pictures(&self, model: String, most: usize) {
         tracing::warn!(model, most, "for an hour no more pictures than that are sent to this model");
         self.pictures.insert(model, most);
+    }
+
+    /// What the server of a model accepts.
+    pub(super) fn accepted(&self, model: &str) -> Accepted {
+        self.accepted.get(model).unwrap_or_default()
+    }
+
+    /// Asking a model like that has worked, after its server had refused something.
+    pub(super) fn accepts(&self, model: String, accepted: Accepted) {
+        tracing::warn!(model, ?accepted, "for an hour this model is asked as its server accepts it");
+        self.accepted.insert(model, accepted);
     }
 
     /// Whether a request with all tools is too long for a model.

@@ -1,5 +1,6 @@
 //! The turn: ask the model, run the calls it makes, give it the results, until it answers.
 
+mod accepted;
 mod announce;
 mod ask;
 mod beginning;
@@ -35,6 +36,7 @@ mod read_result;
 mod reader;
 mod recover;
 mod require;
+mod reread;
 mod room;
 mod run;
 mod runner;
@@ -43,6 +45,7 @@ mod show;
 mod style;
 pub(crate) mod traced;
 mod transcript;
+mod untold;
 
 use std::{sync::Arc, time::Duration};
 

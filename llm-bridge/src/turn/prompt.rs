@@ -5,11 +5,10 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 use registry_core::{Selection, TextTag, Tool};
 use serde_json::{Map, Value, json};
 use toolrack_apis::{
-    Call, Content, Message, Part, ResponseFormat, Role, ToolResult, move_media_behind_results,
+    Call, Content, Message, Part, ResponseFormat, Role, ToolResult, join_instructions, join_users,
+    move_media_behind_results,
 };
 use toolrack_dialects::{self as dialect, Dialect};
-
-use super::pictures::join_texts;
 
 /// The dialect in which a model is instructed to call by default; most models know it.
 pub(crate) const COMMON_DIALECT: &str = "hermes";
@@ -103,7 +102,7 @@ pub(crate) fn describe_tools(
             *message = spoken_result(result, dialect, &names);
         }
     }
-    join_results(messages);
+    join_users(messages);
     let mut instructions = dialect.instructions(functions);
     if required {
         let name = |function: &Value| function.get("name").and_then(Value::as_str).map(str::to_owned);
@@ -122,7 +121,7 @@ pub(super) fn remind(messages: &mut Vec<Message>, answer: &str) {
     }
     messages
         .push(Message::text(Role::User, "That was no call of a tool. Call one now, and write nothing else."));
-    join_results(messages);
+    join_users(messages);
 }
 
 /// Says what form the answer has to have.
@@ -147,8 +146,9 @@ pub(super) fn remind_of_form(messages: &mut Vec<Message>, answer: &str, fault: &
 }
 
 /// Says what the model has to know before the conversation: `prompt` where the client says nothing of its own, and the lines that
-/// call tools in any case.
+/// call tools in any case. What is said there is one system message.
 pub(crate) fn add_system_prompt(messages: &mut Vec<Message>, prompt: &str, tag_lines: &str) {
+    join_instructions(messages);
     if !messages.iter().any(is_system) {
         add_instructions(messages, prompt);
     }
@@ -156,15 +156,15 @@ pub(crate) fn add_system_prompt(messages: &mut Vec<Message>, prompt: &str, tag_l
 }
 
 fn is_system(message: &Message) -> bool {
-    matches!(message.role, Role::System | Role::Developer)
+    message.role == Role::System
 }
 
-/// Adds to the first system message, or makes one.
+/// Adds to the system message that the conversation begins with, or makes one.
 fn add_instructions(messages: &mut Vec<Message>, text: &str) {
     if text.is_empty() {
         return;
     }
-    let Some(system) = messages.iter_mut().find(|message| is_system(message)) else {
+    let Some(system) = messages.first_mut().filter(|message| is_system(message)) else {
         messages.insert(0, Message::text(Role::System, text));
         return;
     };
@@ -211,25 +211,6 @@ fn move_media_out(messages: &mut Vec<Message>) {
     if moved.iter().any(|message| matches!(message, Cow::Owned(_))) {
         *messages = moved.into_iter().map(Cow::into_owned).collect();
     }
-}
-
-/// Templates that know no tools want user and assistant to take turns.
-fn join_results(messages: &mut Vec<Message>) {
-    let mut joined: Vec<Message> = Vec::with_capacity(messages.len());
-    for message in messages.drain(..) {
-        match joined.last_mut().filter(|before| is_plain_user(before) && is_plain_user(&message)) {
-            Some(before) => {
-                before.parts.extend(message.parts);
-                join_texts(&mut before.parts);
-            }
-            None => joined.push(message),
-        }
-    }
-    *messages = joined;
-}
-
-fn is_plain_user(message: &Message) -> bool {
-    message.role == Role::User && message.passing.is_empty()
 }
 
 #[cfg(test)]

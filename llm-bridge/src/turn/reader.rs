@@ -6,7 +6,7 @@ use registry_core::Origin;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use toolrack_apis::{CallInput, FinishReason, Passing, Piece, TurnEvent, Usage};
-use toolrack_dialects::{Call, Event, ScanOptions, Scanner, thinking_ends};
+use toolrack_dialects::{Abort, Call, Event, ScanOptions, Scanner, thinking_ends};
 
 use super::{
     SEE_DOCTOR,
@@ -55,6 +55,10 @@ pub(super) struct Reader {
     taken: HashSet<String>,
     pub(super) text: String,
     pub(super) native_reasoning: String,
+    /// The thinking that stood in the text.
+    pub(super) reasoning: String,
+    /// Why the last call that had begun in the text is none.
+    pub(super) unread: Option<Abort>,
     pub(super) calls: Vec<FoundCall>,
     pub(super) finish: Option<FinishReason>,
     pub(super) usage: Option<Usage>,
@@ -74,6 +78,8 @@ impl Reader {
             taken,
             text: String::new(),
             native_reasoning: String::new(),
+            reasoning: String::new(),
+            unread: None,
             calls: Vec::new(),
             finish: None,
             usage: None,
@@ -186,8 +192,21 @@ impl Reader {
         cut_off: bool,
         events: &'a mut Vec<TurnEvent>,
     ) -> (&'a mut Scanner, Taker<'a>) {
-        let Self { scanner, offer, text: shown, quotations, calls, announced, options, .. } = self;
-        (scanner, Taker { offer, shown, quotations, calls, announced, events, options, cut_off })
+        let Self {
+            scanner,
+            offer,
+            text: shown,
+            reasoning,
+            unread,
+            quotations,
+            calls,
+            announced,
+            options,
+            ..
+        } = self;
+        let taker =
+            Taker { offer, shown, reasoning, unread, quotations, calls, announced, events, options, cut_off };
+        (scanner, taker)
     }
 
     /// Tells of what is new of a native call, where the client wants to hear of that.
@@ -217,6 +236,18 @@ impl Reader {
         for at in 0..count {
             announced.abort(Place::Native(at), "", "the model server could not read it", events);
         }
+    }
+
+    /// Why the answer has no call, where it was to have one that the model may write once more.
+    pub(super) fn unread_call(&self) -> Option<Abort> {
+        let may_be_mended = matches!(self.unread, Some(Abort::Unreadable | Abort::Incomplete));
+        let is_cut_off = self.finish == Some(FinishReason::Length);
+        self.unread.filter(|_| may_be_mended && !is_cut_off && self.calls.is_empty())
+    }
+
+    /// Whether the model has thought before it answered.
+    pub(super) fn has_thought(&self) -> bool {
+        !self.native_reasoning.is_empty() || !self.reasoning.trim().is_empty()
     }
 
     /// Whether nothing has been shown yet.
@@ -267,6 +298,8 @@ fn split_once<'t>(text: &'t str, part: &str) -> Option<(&'t str, &'t str)> {
 struct Taker<'a> {
     offer: &'a Offer,
     shown: &'a mut String,
+    reasoning: &'a mut String,
+    unread: &'a mut Option<Abort>,
     quotations: &'a mut Quotations,
     calls: &'a mut Vec<FoundCall>,
     announced: &'a mut Option<Announced>,
@@ -280,10 +313,13 @@ impl Taker<'_> {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Text(text) => self.show(text),
-            Event::Reasoning(text) => match self.events.last_mut() {
-                Some(TurnEvent::Reasoning { text: last, .. }) => last.push_str(text),
-                _ => self.events.push(TurnEvent::Reasoning { text: text.to_owned(), seal: None }),
-            },
+            Event::Reasoning(text) => {
+                self.reasoning.push_str(text);
+                match self.events.last_mut() {
+                    Some(TurnEvent::Reasoning { text: last, .. }) => last.push_str(text),
+                    _ => self.events.push(TurnEvent::Reasoning { text: text.to_owned(), seal: None }),
+                }
+            }
             Event::Call(call) if !self.offer.is_call(&call.name) => {
                 if !call.shown {
                     self.show(&call.source);
@@ -312,6 +348,7 @@ impl Taker<'_> {
                 self.calls.push(found);
             }
             Event::Aborted { index, source, reason } => {
+                *self.unread = Some(reason);
                 let announced = self.announced.as_mut();
                 let was_announced = announced.is_some_and(|announced| {
                     announced.abort(Place::Text(index), source, &reason.to_string(), self.events)

@@ -59,7 +59,7 @@ impl Run {
             return Box::pin(self.ask_until_formed(round)).await;
         }
         if !self.offer.requires_call(round) {
-            return self.ask_until_read(round).await;
+            return self.ask_until_whole(round).await;
         }
         self.required = Some(Required { held: None, missing: 0, last_words: String::new() });
         let reader = loop {

@@ -1,6 +1,6 @@
 //! What a turn does: from a request to the model's last word.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::{future::OptionFuture, join};
 use registry_core::{
@@ -17,6 +17,7 @@ use toolrack_apis::{
 
 use super::{
     Backend, LAST_WORDS,
+    accepted::Accepted,
     announce::Unsettled,
     beginning::{assemble, prepare},
     call::{FoundCall, new_call_id},
@@ -34,6 +35,7 @@ use super::{
     paragraphs::Paragraphs,
     pictures::PictureLimit,
     require::Required,
+    reread::Unread,
     runner::Outcomes,
     traced,
     transcript::{Added, Ending, Place, Shown},
@@ -74,10 +76,13 @@ pub(super) fn start(mut backend: Backend, mut request: Request, caller: Caller) 
         form,
         required: None,
         forming: None,
+        unread: None,
+        untold: BTreeSet::new(),
         is_unconstrained: false,
         is_raw_off: false,
         evidence: None,
         picture_limit: PictureLimit::default(),
+        accepted: Accepted::default(),
         parallel: request.parallel,
         route: Route::default(),
         api: Provider::OpenAi,
@@ -119,6 +124,10 @@ pub(super) struct Run {
     pub(super) required: Option<Required>,
     /// What has come of asking for the form of the answer.
     pub(super) forming: Option<Forming>,
+    /// The last answer, where it has a call that cannot be read.
+    pub(super) unread: Option<Unread>,
+    /// What the person has been told that the model is not.
+    pub(super) untold: BTreeSet<String>,
     /// Whether the server has refused what keeps a model to calls.
     pub(super) is_unconstrained: bool,
     /// Whether the raw route has failed, or is not there.
@@ -127,6 +136,8 @@ pub(super) struct Run {
     pub(super) evidence: Option<Evidence>,
     /// How many pictures of results the model is sent.
     pub(super) picture_limit: PictureLimit,
+    /// What the server accepts.
+    pub(super) accepted: Accepted,
     /// Whether an answer may have several calls.
     pub(super) parallel: Option<bool>,
     /// Where the model is asked.
@@ -280,7 +291,7 @@ impl Run {
                     self.request.format = Some(form);
                     continue;
                 }
-                if !reader.text.is_empty() || !reader.native_reasoning.is_empty() {
+                if !reader.text.is_empty() || reader.has_thought() {
                     self.add(history::messages_of(&reader, Vec::new()));
                 }
                 let reason = reader.finish.take();
@@ -388,6 +399,7 @@ impl Run {
         self.prompt_style = self.backend.asks_in_prompt(&self.route);
         (self.is_unconstrained, self.evidence) = (false, None);
         self.picture_limit = self.backend.picture_limit(&self.route);
+        self.accepted = self.backend.shared.learned.accepted(&self.route.full_name());
         self.request.model = Some(self.route.model().to_owned());
         let model = self.route.full_name();
         self.listed.note(|turn| turn.model = Some(model));

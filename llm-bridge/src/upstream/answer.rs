@@ -4,7 +4,7 @@ use std::{collections::VecDeque, pin::Pin, time::Duration};
 
 use axum::body::Bytes;
 use tokio::time::{Instant, Sleep, sleep};
-use toolrack_apis::{Decode, Failure, FinishReason, Piece, Progress, Request, Usage};
+use toolrack_apis::{Decode, Failure, FinishReason, Omission, Piece, Progress, Request, Usage};
 
 use super::{
     context::{Cut, SentSize},
@@ -32,6 +32,8 @@ pub struct Answer {
     /// The size of the request, and whether the server has cut it.
     sent: Option<SentSize>,
     cut: Option<Cut>,
+    /// What of the request the server's API cannot say.
+    omissions: Vec<Omission>,
 }
 
 #[derive(Debug)]
@@ -62,21 +64,27 @@ impl Answer {
         decoder: Box<dyn Decode>,
         idle_timeout: Duration,
         sent: SentSize,
+        omissions: Vec<Omission>,
     ) -> Self {
         let idle_timeout = idle_timeout.min(LONGEST_SILENCE);
         let (timeout, undecoded) = (Box::pin(sleep(idle_timeout)), Bytes::new());
         let decoder = Some(decoder);
         let http = HttpAnswer { response, decoder, idle_timeout, timeout, undecoded, size: 0 };
-        Self { sent: Some(sent), ..Self::new(Source::Http(Box::new(http))) }
+        Self { sent: Some(sent), omissions, ..Self::new(Source::Http(Box::new(http))) }
     }
 
     fn new(source: Source) -> Self {
-        Self { source, sent: None, cut: None }
+        Self { source, sent: None, cut: None, omissions: Vec::new() }
     }
 
     /// Whether the server has read less than half of what it was sent, as its count of tokens says. Known when the answer is at its end.
     pub(crate) fn cut(&self) -> Option<Cut> {
         self.cut
+    }
+
+    /// What of the request was not sent as it was.
+    pub(crate) fn omissions(&self) -> &[Omission] {
+        &self.omissions
     }
 
     /// What the demo model answers.

@@ -14,13 +14,16 @@ use futures_util::stream;
 use parking_lot::{Mutex, MutexGuard};
 use reqwest::redirect;
 use serde_json::Value;
-use toolrack_apis::{Request, Wire, completion::CompletionWire, json::values_in, openai::OpenAiWire};
+use toolrack_apis::{
+    Encoded, Request, Wire, completion::CompletionWire, json::values_in, openai::OpenAiWire,
+};
 
 use super::{
     answer::Answer,
     api::root_of,
     context::{Contexts, SentSize},
     error::UpstreamError,
+    omissions::Logged,
     raw::{RawModels, RawQuestion},
     recognize::Recognition,
     settings::UpstreamSettings,
@@ -49,6 +52,7 @@ pub(super) struct HttpUpstream {
     pub(super) recognizing: tokio::sync::Mutex<()>,
     pub(super) contexts: Contexts,
     metrics: UpstreamMetrics,
+    omissions: Logged,
     pub(super) raw_models: RawModels,
     /// What this server is known by to others like it.
     id: Arc<str>,
@@ -79,8 +83,19 @@ impl HttpUpstream {
             || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).redirect(to_itself());
         let client = toolrack_http::build_client(options).map_err(|error| error.to_string())?;
         let base = base.trim_end_matches('/').to_owned();
-        let (recognition, recognizing, contexts, raw_models) = Default::default();
-        Ok(Self { client, base, settings, recognition, recognizing, contexts, metrics, raw_models, id })
+        let (recognition, recognizing, contexts, omissions, raw_models) = Default::default();
+        Ok(Self {
+            client,
+            base,
+            settings,
+            recognition,
+            recognizing,
+            contexts,
+            metrics,
+            omissions,
+            raw_models,
+            id,
+        })
     }
 
     /// What is known of the server so far.
@@ -132,7 +147,9 @@ impl HttpUpstream {
         definitions: &str,
         size: SentSize,
     ) -> Result<Answer, UpstreamError> {
-        let (parts, body) = wire.request(request, definitions).http.into_parts();
+        let Encoded { http, omissions } = wire.request(request, definitions);
+        self.omissions.log(request.model.as_deref().unwrap_or_default(), &omissions);
+        let (parts, body) = http.into_parts();
         let url = format!("{base}{}", parts.uri);
         let post = self.client.post(url).headers(parts.headers).body(body);
         let idle = self.settings.idle_timeout;
@@ -143,7 +160,7 @@ impl HttpUpstream {
         let decoder = wire.decoder(kind.unwrap_or_default());
         // They would keep the buffer that they were read from for as long as the model writes.
         *response.headers_mut() = HeaderMap::new();
-        Ok(Answer::of(response, decoder, idle, size))
+        Ok(Answer::of(response, decoder, idle, size, omissions))
     }
 
     /// The JSON at an address.

@@ -12,6 +12,7 @@ mod http;
 mod kind;
 mod language_model;
 mod models;
+mod omissions;
 mod pattern;
 mod raw;
 mod recognize;

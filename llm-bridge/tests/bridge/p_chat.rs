@@ -180,7 +180,7 @@ async fn p8_the_system_prompt_is_added_only_where_there_is_none() {
 }
 
 #[tokio::test]
-async fn p8_thinking_is_not_part_of_the_conversation() {
+async fn p8_thinking_is_no_part_of_what_was_said() {
     let text = "<think>I add, {\"name\": \"add\", \"arguments\": {\"a\": 9, \"b\": 9}} perhaps.</think>I add.\n\
                 <tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": 1}}</tool_call>";
     for stream in [true, false] {
@@ -194,6 +194,10 @@ async fn p8_thinking_is_not_part_of_the_conversation() {
             reported.reasoning
         );
         assert_eq!(rack.ran().len(), 1, "a call in thought is not made");
-        assert_eq!(rack.upstream.asked()[1].messages()[1]["content"], "I add.");
+        let asked = rack.upstream.asked();
+        let said = &asked[1].messages()[1];
+        assert_eq!(said["content"], "I add.");
+        // It goes where a template finds it.
+        assert!(said["reasoning_content"].as_str().unwrap().starts_with("I add, {"), "{said}");
     }
 }

@@ -103,7 +103,7 @@ impl OllamaWire {
             think: request.thinking.map(|thinking| match thinking {
                 Thinking::Off => false.into(),
                 Thinking::On => true.into(),
-                Thinking::Effort(effort) => nearest(effort).as_str().into(),
+                Thinking::Effort(effort) => effort.nearest_common().as_str().into(),
                 Thinking::Budget(tokens) => Effort::from_budget(tokens).as_str().into(),
             }),
             format: request.format.as_ref().map(|format| match format {
@@ -118,15 +118,6 @@ impl OllamaWire {
             keep_alive: own,
             passing: Fields { fields: passing.to(API), but: &["options"] },
         }
-    }
-}
-
-/// The nearest of the efforts that Ollama knows.
-const fn nearest(effort: Effort) -> Effort {
-    match effort {
-        Effort::Minimal | Effort::Low => Effort::Low,
-        Effort::Medium => Effort::Medium,
-        Effort::High | Effort::ExtraHigh | Effort::Max => Effort::High,
     }
 }
 
@@ -181,7 +172,7 @@ fn omissions(request: &Request) -> Vec<Omission> {
     let mut all = passing_omissions(request, API);
     let mut add = |path: String, done| all.push(Omission { path, done });
     match request.thinking {
-        Some(Thinking::Effort(effort)) if nearest(effort) != effort => {
+        Some(Thinking::Effort(effort)) if effort.nearest_common() != effort => {
             add("thinking".into(), "sent as the nearest effort");
         }
         Some(Thinking::Budget(_)) => add("thinking".into(), "sent as the nearest effort"),

@@ -105,6 +105,8 @@ impl Expression {
 pub(super) struct Rules {
     pub(super) all: Vec<Expression>,
     known: HashMap<Expression, usize>,
+    /// The pieces of texts in which some others do not stand, by these.
+    pub(super) pieces: HashMap<String, Expression>,
     size: usize,
     work: usize,
 }
@@ -132,6 +134,24 @@ impl Rules {
         self.all.push(expression.clone());
         self.known.insert(expression, number);
         Ok(Expression::Rule(number))
+    }
+
+    /// The number of a rule that is said later: rules may refer to each other in circles.
+    pub(super) fn reserve(&mut self) -> usize {
+        self.all.push(Expression::nothing());
+        self.all.len() - 1
+    }
+
+    /// Says what a reserved rule matches.
+    pub(super) fn define(&mut self, number: usize, expression: Expression) -> Result<(), Obstacle> {
+        self.size = self.size.saturating_add(expression.size());
+        if self.size > MAX_SIZE {
+            return Err(Obstacle::TooLarge);
+        }
+        if let Some(rule) = self.all.get_mut(number) {
+            *rule = expression;
+        }
+        Ok(())
     }
 
     /// One of those that can be written.

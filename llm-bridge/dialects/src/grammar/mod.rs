@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use self::{
     expression::{Expression, MAX_TIMES, Obstacle, Rules, Written},
-    scalar::{char_without, text_of},
+    scalar::text_without,
     schema::{Kind, Typed},
     value::{Notation, Values},
 };
@@ -249,7 +249,7 @@ impl<'s> Values<'s, '_> {
             Some(text) => self.read_back(row, key, text).map(|()| Expression::text(text)),
             None => {
                 let counts = typed.counts("minLength", "maxLength");
-                text_of(char_without(ends, counts != (0, None)), counts, self.rules)
+                text_without(ends, counts, self.rules)
             }
         }
     }

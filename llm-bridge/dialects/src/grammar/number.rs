@@ -4,6 +4,8 @@ use super::expression::{Expression, Obstacle, Rules, Written};
 
 /// How many digits a number has before the point, and after it.
 const DIGITS: usize = 15;
+/// How many a whole number has to which there is no bound, as ids have them.
+const WHOLE_DIGITS: usize = 19;
 /// What has more of them.
 const TOO_MANY: f64 = 1e15;
 
@@ -55,9 +57,9 @@ impl Bounds {
         DIGITS.saturating_sub(most).max(1)
     }
 
-    /// The numbers within, none below zero, in units of the last of so many places.
-    fn units(&self, places: usize) -> Result<Option<(u128, u128)>, Obstacle> {
-        let end = 10u128.pow((DIGITS + places) as u32);
+    /// The numbers within, none below zero, in units of the last of so many places. Without a bound they have so many digits before the point.
+    fn units(&self, places: usize, unbound: usize) -> Result<Option<(u128, u128)>, Obstacle> {
+        let longest = |digits: usize| 10u128.pow((digits + places) as u32).checked_sub(1);
         let first = match self.least {
             Some(least) if least.value >= TOO_MANY => return Err(Obstacle::TooLarge),
             Some(least) if least.value >= 0.0 => least.units(places, true),
@@ -66,7 +68,8 @@ impl Bounds {
         let last = match self.most {
             Some(most) if most.value < 0.0 => None,
             Some(most) if most.value < TOO_MANY => most.units(places, false),
-            _ => end.checked_sub(1),
+            Some(_) => longest(DIGITS),
+            None => longest(unbound),
         };
         Ok(first.zip(last).filter(|(first, last)| first <= last))
     }
@@ -95,19 +98,19 @@ impl Bound {
 
 /// Whole numbers within the bounds.
 pub(super) fn integer(bounds: &Bounds, rules: &mut Rules) -> Written {
-    let below = bounds.negated().units(0)?.map(|(first, last)| (first.max(1), last));
+    let below = bounds.negated().units(0, WHOLE_DIGITS)?.map(|(first, last)| (first.max(1), last));
     let below = below.filter(|(first, last)| first <= last);
     let below = below.map(|(first, last)| Ok(negative(whole(first, last))));
-    let above = bounds.units(0)?.map(|(first, last)| Ok(whole(first, last)));
+    let above = bounds.units(0, WHOLE_DIGITS)?.map(|(first, last)| Ok(whole(first, last)));
     rules.one_of(above.into_iter().chain(below).collect())
 }
 
 /// Numbers within the bounds, with a fraction or without.
 pub(super) fn number(bounds: &Bounds, rules: &mut Rules) -> Written {
     let places = bounds.places();
-    let above = bounds.units(places)?.map(|range| decimal(range, places, rules));
+    let above = bounds.units(places, DIGITS)?.map(|range| decimal(range, places, rules));
     // Zero has no sign.
-    let below = bounds.negated().units(places)?.filter(|(_, last)| *last > 0);
+    let below = bounds.negated().units(places, DIGITS)?.filter(|(_, last)| *last > 0);
     let below = below.map(|range| decimal(range, places, rules).map(negative));
     rules.one_of(above.into_iter().chain(below).collect())
 }

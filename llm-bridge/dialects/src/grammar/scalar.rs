@@ -1,6 +1,6 @@
 //! Texts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::expression::{Expression, MAX_TIMES, Obstacle, Rules, Written};
 
@@ -39,21 +39,79 @@ pub(super) fn text_of(char: Expression, (least, most): (usize, Option<usize>), r
     rules.rule(Expression::sequence(begun.into_iter().chain([more])))
 }
 
-/// A character of a text in which none of these may stand, and where one begins as they do, the next as well; where they are counted, two
-/// are not one, and ends of lines may belong to the tags.
-pub(super) fn char_without(ends: &[&str], are_counted: bool) -> Expression {
-    let firsts: BTreeSet<char> = ends.iter().filter_map(|end| end.chars().next()).collect();
-    if are_counted {
-        return Expression::Except { chars: firsts, lines: false };
+/// Texts in which none of these stands.
+pub(super) fn text_without(ends: &[&str], counts: (usize, Option<usize>), rules: &mut Rules) -> Written {
+    match counts {
+        (least @ (0 | 1), None) => {
+            let piece = piece_without(ends, rules)?;
+            let first = if least == 0 { Expression::nothing() } else { within_lines(&piece, rules) };
+            Ok(Expression::sequence([first, text_of(piece, (0, None), rules)?]))
+        }
+        // Characters that are counted are one by one. Ends of lines may belong to the tags.
+        _ => {
+            let firsts = ends.iter().filter_map(|end| end.chars().next()).collect();
+            text_of(Expression::Except { chars: firsts, lines: false }, counts, rules)
+        }
     }
-    let mut chars = vec![Expression::Except { chars: firsts.clone(), lines: true }];
-    for &first in &firsts {
-        let seconds: Option<BTreeSet<char>> =
-            ends.iter().filter(|end| end.starts_with(first)).map(|end| end.chars().nth(1)).collect();
-        // One of them is this character alone.
-        let Some(seconds) = seconds else { continue };
-        let next = Expression::Except { chars: seconds.union(&firsts).copied().collect(), lines: true };
-        chars.push(Expression::Sequence(vec![Expression::text(first), next]));
+}
+
+/// The same piece but for ends of lines, which may belong to the tags.
+fn within_lines(piece: &Expression, rules: &Rules) -> Expression {
+    let mut first = match piece {
+        Expression::Rule(number) => rules.all.get(*number).unwrap_or(piece).clone(),
+        _ => piece.clone(),
+    };
+    if let Expression::OneOf(options) = &mut first
+        && let Some(Expression::Except { lines, .. }) = options.first_mut()
+    {
+        *lines = false;
     }
-    Expression::OneOf(chars)
+    first
+}
+
+/// A piece of a text in which none of these stands: a character, or several that begin as one of them does and do not go on as any.
+///
+/// The ends are a trie; a rule for each of its inner nodes says how a text goes on that has come there. Where none of the ends goes on with a
+/// character, the longest suffix of the text that begins one is at another node, or the piece is whole. No piece stops within the beginning of an end:
+/// the one that follows might complete it.
+fn piece_without(ends: &[&str], rules: &mut Rules) -> Written {
+    let mut known: Vec<&str> = ends.to_vec();
+    known.sort_unstable();
+    known.dedup();
+    let key = known.join("\0");
+    if let Some(piece) = rules.pieces.get(&key) {
+        return Ok(piece.clone());
+    }
+    // Each node is the beginning of an end that it stands for, in which no other end stands.
+    let has_end = |text: &str| known.iter().any(|end| text.contains(end));
+    let begun: BTreeSet<&str> = known
+        .iter()
+        .flat_map(|end| end.char_indices().map(|(at, _)| end.split_at(at).0))
+        .filter(|begun| !has_end(begun))
+        .collect();
+    let chars: BTreeSet<char> = known.iter().flat_map(|end| end.chars()).collect();
+    let numbers: BTreeMap<&str, usize> = begun.iter().map(|begun| (*begun, rules.reserve())).collect();
+    for (begun, number) in &numbers {
+        let (mut others, mut options) = (chars.clone(), Vec::new());
+        for &char in &chars {
+            let text = format!("{begun}{char}");
+            if has_end(&text) {
+                continue;
+            }
+            let suffix = text.char_indices().filter_map(|(at, _)| numbers.get(text.split_at(at).1)).next();
+            match suffix {
+                Some(next) => {
+                    options.push(Expression::sequence([Expression::text(char), Expression::Rule(*next)]))
+                }
+                None => {
+                    others.remove(&char);
+                }
+            }
+        }
+        options.insert(0, Expression::Except { chars: others, lines: true });
+        rules.define(*number, Expression::OneOf(options))?;
+    }
+    let piece = numbers.get("").map_or_else(Expression::nothing, |number| Expression::Rule(*number));
+    rules.pieces.insert(key, piece.clone());
+    Ok(piece)
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{
     expression::{Expression, MAX_TIMES, Obstacle, Rules, Written},
     number,
-    scalar::{char_without, text_of},
+    scalar::{text_of, text_without},
     schema::{self, Kind, Typed},
 };
 use crate::literal::{self, LiteralStyle};
@@ -25,6 +25,8 @@ const SIMPLE_DEPTH: usize = 2;
 const MAX_ITEMS: usize = 16;
 /// How many members an object has where its schema names none.
 const MAX_FREE_MEMBERS: usize = 8;
+/// How long their names are, in characters.
+const MAX_NAME: usize = 64;
 /// How many its schema may name: llama.cpp follows those that are not required by recursion.
 const MAX_MEMBERS: usize = 1024;
 const HEX: &[(char, char)] = &[('0', '9'), ('a', 'f')];
@@ -136,8 +138,8 @@ impl<'s, 'r> Values<'s, 'r> {
             Notation::Literals(style) => style.quotes.first(),
             Notation::Json => None,
         };
-        let (quote, char) = match own {
-            Some(quote) => (*quote, char_without(&[quote], counts != (0, None))),
+        let (quote, inner) = match own {
+            Some(quote) => (*quote, text_without(&[quote], counts, self.rules)?),
             None => {
                 let plain = Expression::Except { chars: BTreeSet::from(['"', '\\']), lines: false };
                 let escape =
@@ -148,10 +150,9 @@ impl<'s, 'r> Values<'s, 'r> {
                     // Not those of surrogates, which mean something in pairs only.
                     chars.push(Expression::sequence([Expression::text("\\u00"), digits]));
                 }
-                ("\"", Expression::OneOf(chars))
+                ("\"", text_of(Expression::OneOf(chars), counts, self.rules)?)
             }
         };
-        let inner = text_of(char, counts, self.rules)?;
         let quote = Expression::text(quote);
         self.rules.rule(Expression::sequence([quote.clone(), inner, quote]))
     }
@@ -249,7 +250,11 @@ impl<'s, 'r> Values<'s, 'r> {
 
     /// Members that no schema names.
     fn free_members(&mut self, schemas: &[&'s Value]) -> Written {
-        let name = Expression::Within(NAME.to_vec()).repeated(1, 31);
+        let name = match self.notation {
+            Notation::Json => Expression::Except { chars: BTreeSet::from(['"', '\\']), lines: false },
+            Notation::Literals(_) => Expression::Within(NAME.to_vec()),
+        };
+        let name = name.repeated(1, MAX_NAME - 1);
         let (open, close) = match self.notation {
             Notation::Literals(style) if !style.quotes.is_empty() => ("", ":"),
             _ => ("\"", "\": "),

@@ -50,7 +50,6 @@ impl Best {
                 // Falls back where the server refuses tools, as it may for some requests.
                 tool_style: (style == ToolStyle::Prompt).then_some(ToolStyle::Auto),
                 dialect: match native.dialects.as_slice() {
-                    [(only, _)] if native.native == 0 => Some(*only),
                     // Unless one is set, calls are read in all.
                     [(first, _), ..] if native.native == 0 && dialect.is_some() => Some(*first),
                     _ => None,
@@ -158,7 +157,9 @@ mod tests {
             (3, &[][..], Some(("hermes", 3)), &usual, None, None),
             (2, &[("hermes", 1)], None, &usual, None, None),
             (3, &[], None, &in_prompt, auto, None),
-            (0, &[("mistral", 3)], Some(("mistral", 3)), &usual, None, Some("mistral")),
+            // Reading all was right already, and the model may write in another one.
+            (0, &[("mistral", 3)], Some(("mistral", 3)), &usual, None, None),
+            (0, &[("mistral", 3)], None, &in_prompt, auto, Some("mistral")),
             (0, &[("mistral", 2), ("hermes", 1)], None, &usual, None, None),
             (0, &[("mistral", 2), ("hermes", 1)], None, &in_prompt, auto, Some("mistral")),
             (0, &[("mistral", 2)], Some(("mistral", 3)), &usual, prompt, Some("mistral")),

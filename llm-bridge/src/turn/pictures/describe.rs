@@ -105,7 +105,7 @@ fn dimensions(media: &Media) -> Option<(u32, u32)> {
 }
 
 /// Joins texts that stand next to each other: some model servers take only one in a result.
-pub(in super::super) fn join_texts(parts: &mut Vec<Part>) {
+pub(super) fn join_texts(parts: &mut Vec<Part>) {
     let mut joined: Vec<Part> = Vec::with_capacity(parts.len());
     for part in parts.drain(..) {
         match (joined.last_mut(), &part) {

@@ -19,8 +19,8 @@ use tokio::sync::Semaphore;
 use toolrack_apis::{Content, Media, MediaKind, MediaSource, Message, Part};
 
 pub(super) use asking::PictureLimit;
+pub(super) use describe::count;
 pub(crate) use describe::write_within;
-pub(super) use describe::{count, join_texts};
 pub(super) use returned::text_and_pictures;
 use scale::Scaled;
 

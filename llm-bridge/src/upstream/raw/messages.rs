@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use toolrack_apis::{Content, Message, Part, Role};
 
+use super::shape::Shape;
+
 /// How many characters an id has that every template takes.
 const SHORT_ID: usize = 9;
 
-/// The messages of a conversation; `None` where there is more than text in them. With `short_ids`, calls get ids of 9 digits: templates
-/// of Mistral refuse any other.
-pub(super) fn template_messages(messages: &[Message], short_ids: bool) -> Option<Vec<Value>> {
-    let mut calls = Calls { names: HashMap::new(), ids: HashMap::new(), short_ids };
+/// The messages of a conversation; `None` where there is more than text in them. Templates of Mistral refuse ids of more than 9 digits.
+pub(super) fn template_messages(messages: &[Message], shape: Shape) -> Option<Vec<Value>> {
+    let mut calls = Calls { names: HashMap::new(), ids: HashMap::new(), shape };
     messages.iter().map(|message| template_message(message, &mut calls)).collect()
 }
 
@@ -19,12 +20,12 @@ pub(super) fn template_messages(messages: &[Message], short_ids: bool) -> Option
 struct Calls {
     names: HashMap<String, String>,
     ids: HashMap<String, String>,
-    short_ids: bool,
+    shape: Shape,
 }
 
 impl Calls {
     fn id(&mut self, id: &str) -> String {
-        if !self.short_ids {
+        if !self.shape.has_short_ids() {
             return id.to_owned();
         }
         let next = self.ids.len() + 1;
@@ -59,8 +60,10 @@ fn template_message(message: &Message, calls: &mut Calls) -> Option<Value> {
         .calls()
         .map(|call| {
             calls.names.insert(call.id.clone(), call.name.clone());
-            let arguments = serde_json::from_str::<Map<String, Value>>(&call.function_arguments())
-                .map_or_else(|_| Value::String(call.arguments.clone()), Value::Object);
+            let written = call.function_arguments();
+            let object = serde_json::from_str::<Map<String, Value>>(&written).ok();
+            let object = object.filter(|_| !calls.shape.has_text_arguments());
+            let arguments = object.map_or_else(|| Value::String(written.into()), Value::Object);
             let function = json!({"name": call.name, "arguments": arguments});
             json!({"id": calls.id(&call.id), "type": "function", "function": function})
         })
@@ -129,7 +132,7 @@ mod tests {
 
     #[test]
     fn b14_messages_have_the_shape_of_templates() {
-        let shaped = template_messages(&messages(), false).unwrap();
+        let shaped = template_messages(&messages(), Shape::default()).unwrap();
         let expected = json!([
             {"role": "system", "content": "Be brief."},
             {"role": "user", "content": "Oslo?\nNow?"},
@@ -153,7 +156,7 @@ mod tests {
 
     #[test]
     fn b14_short_ids_refer_to_their_calls() {
-        let shaped = template_messages(&messages(), true).unwrap();
+        let shaped = template_messages(&messages(), Shape::default().with_short_ids()).unwrap();
         assert_eq!(shaped[2]["tool_calls"][0]["id"], "000000001");
         assert_eq!(shaped[2]["tool_calls"][1]["id"], "000000002");
         assert_eq!(shaped[3]["tool_call_id"], "000000002");
@@ -164,6 +167,6 @@ mod tests {
     fn b14_pictures_are_not_for_templates() {
         let media = Media::new(MediaKind::Image, MediaSource::Url("https://example.com/x".into()));
         let message = Message::new(Role::User, vec![Content::Media(media).into()]);
-        assert_eq!(template_messages(&[message], false), None);
+        assert_eq!(template_messages(&[message], Shape::default()), None);
     }
 }

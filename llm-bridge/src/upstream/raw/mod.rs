@@ -7,6 +7,7 @@
 mod messages;
 mod model;
 mod ollama;
+mod shape;
 
 use std::{
     fs::File,

@@ -7,18 +7,19 @@ use std::{
 
 use regex::Regex;
 use serde_json::{Map, Value, json};
-use toolrack_apis::{Provider, Request, Thinking};
+use toolrack_apis::{Provider, Request, Thinking, join_instructions};
 use toolrack_dialects::{Offered, ScanOptions, dialects, parse};
 use toolrack_templates::{Conversation, Template, TemplateError};
 
-use super::messages::template_messages;
+use super::{
+    messages::template_messages,
+    shape::{PROBE, Shape, user},
+};
 
 /// What stands in templates for a special token, by its looks.
 const TOKEN: &str = r"</?[|｜]?[A-Za-z_][^<>\s{}'\x22]{0,40}>|\[/?[A-Z][A-Z_]{2,40}\]";
 /// How many tokens of a template are asked for as text.
 const MAX_TOKENS: usize = 1024;
-/// The name and the argument of the call by which a template shows its dialect.
-const PROBE: (&str, &str, &str) = ("probe_tool", "value", "probe text");
 
 /// What a template is rendered with beside the conversation.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +40,8 @@ pub(crate) struct RawModel {
     adds_bos: bool,
     /// The dialect in which the template writes calls, if it does and the dialect is known.
     pub(crate) dialect: Option<&'static str>,
+    /// How it wants messages.
+    shape: Shape,
     /// Whether it tells the model of tools.
     knows_tools: bool,
     /// The special tokens that an answer may have.
@@ -98,27 +101,18 @@ impl RawModel {
             eos_token,
             adds_bos,
             dialect: None,
+            shape: Shape::default(),
             knows_tools: false,
             tokens,
             is_stuck: AtomicBool::new(false),
         };
         let tools = [probe_definition()];
-        let user = json!({"role": "user", "content": "x"});
-        let function = json!({"name": PROBE.0, "arguments": {PROBE.1: PROBE.2}});
-        let call = json!({"id": "000000001", "type": "function", "function": function});
-        let called = json!({"role": "assistant", "content": "", "tool_calls": [call]});
-        let render = |messages: &[Value], ends: bool| model.render(messages, &tools, ends, Map::new());
-        // A template may want a result behind each call.
-        let Ok(before) = render(std::slice::from_ref(&user), true) else { return Ok(model) };
+        let Ok(before) = model.render(&[user()], &tools, true, Map::new()) else { return Ok(model) };
         model.knows_tools = before.contains(PROBE.0);
-        let result = json!({"role": "tool", "tool_call_id": "000000001", "name": PROBE.0, "content": "y"});
-        let called = [user, called, result];
-        let after = model
-            .render(called.get(..2).unwrap_or_default(), &tools, false, Map::new())
-            .or_else(|_| model.render(&called, &tools, false, Map::new()));
-        if let Ok(after) = after {
-            model.dialect = dialect_of(&before, &after);
-        }
+        let render = |messages: &[Value]| model.render(messages, &tools, false, Map::new()).ok();
+        let (shape, after) = Shape::shown_by(&render, &|after| dialect_of(&before, after).is_some());
+        model.dialect = after.and_then(|after| dialect_of(&before, &after));
+        model.shape = shape;
         Ok(model)
     }
 
@@ -150,12 +144,15 @@ impl RawModel {
         if !tools.is_empty() && !self.knows_tools {
             return Err(NoPrompt::NoTools);
         }
-        let render = |short_ids| {
-            let messages = template_messages(&request.messages, short_ids).ok_or(NoPrompt::NotText)?;
-            Ok(self.render(&messages, &tools, true, others_of(request))?)
+        let mut messages = request.messages.clone();
+        join_instructions(&mut messages);
+        self.shape.system.hold(&mut messages);
+        let render = |shape: Shape| {
+            let messages = template_messages(&messages, shape).ok_or(NoPrompt::NotText)?;
+            Ok(self.render(&shape.shaped(messages), &tools, true, others_of(request))?)
         };
-        let text = match render(false) {
-            Err(NoPrompt::Template(TemplateError::Refused(_))) => render(true)?,
+        let text = match render(self.shape) {
+            Err(NoPrompt::Template(TemplateError::Refused(_))) => render(self.shape.with_short_ids())?,
             rendered => rendered?,
         };
         let text = match self.bos_token.as_deref().filter(|token| self.adds_bos && !token.is_empty()) {
@@ -239,7 +236,7 @@ fn tokens_in(source: &str, end: Option<&str>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use toolrack_apis::{Message, Role};
+    use toolrack_apis::{Call, Content, Message, Reasoning, Role, ToolResult};
 
     use super::*;
 
@@ -310,5 +307,104 @@ mod tests {
         let prompt =
             strict.prompt(&Request { messages: vec![called], ..Request::default() }, RawTools::default());
         assert_eq!(prompt.unwrap().text, "000000001");
+    }
+
+    /// Some messages, a call of two tools with a thought and words before it among them.
+    fn conversation() -> Request {
+        let call = |id: &str, city: &str| {
+            let arguments = format!("{{\"city\":  \"{city}\"}}");
+            Content::Call(Call::new(id, "weather", arguments)).into()
+        };
+        let result = |id: &str, text: &str| {
+            let parts = vec![Content::Text(text.into()).into()];
+            Message::result(ToolResult { call_id: id.into(), parts, ..ToolResult::default() })
+        };
+        let thought = Reasoning { text: "Two.".into(), seal: None };
+        let mut parts = vec![Content::Reasoning(thought).into(), Content::Text("I look.".into()).into()];
+        parts.extend([call("1", "Oslo"), call("2", "Rome")]);
+        let messages = vec![
+            Message::text(Role::System, "Brief."),
+            Message::text(Role::Developer, "Kind."),
+            Message::text(Role::User, "Go."),
+            Message::new(Role::Assistant, parts),
+            result("2", "sun"),
+            result("1", "rain"),
+            Message::text(Role::System, "Later."),
+            Message::text(Role::User, "Well?"),
+        ];
+        Request { messages, ..Request::default() }
+    }
+
+    fn prompt_of(source: &str) -> String {
+        let model = model(source);
+        let functions = vec![json!({"name": "weather", "parameters": {}})];
+        model.prompt(&conversation(), RawTools { functions, ..RawTools::default() }).unwrap().text
+    }
+
+    #[test]
+    fn b14_calls_are_one_by_one_where_a_template_writes_the_first_alone() {
+        // As that of gpt-oss does.
+        let prompt = prompt_of(
+            "{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}{% set ns = namespace(name='') %}\
+             {% for m in messages %}{% if loop.first and m.role == 'system' %}<d>{{ m.content }}{% elif m.role == 'assistant' and m.tool_calls %}\
+             {% if m.content and m.thinking %}{{ raise_exception('Cannot pass both content and thinking') }}{% endif %}\
+             {% if m.content or m.thinking %}<t>{{ m.content or m.thinking }}{% endif %}\
+             {% set c = m.tool_calls[0].function %}<c>{{ c.name }}{{ c.arguments | tojson }}{% set ns.name = c.name %}\
+             {% elif m.role == 'tool' %}{% if not ns.name %}{{ raise_exception('no call before') }}{% endif %}<r>{{ m.content }}{% set ns.name = '' %}\
+             {% elif m.role == 'user' %}<u>{{ m.content }}{% elif m.role == 'assistant' %}<a>{{ m.content }}{% endif %}{% endfor %}",
+        );
+        assert_eq!(
+            prompt,
+            "[weather]<d>Brief.\n\nKind.<u>Go.<t>Two.<c>weather{\"city\": \"Oslo\"}<r>rain<c>weather{\"city\": \"Rome\"}<r>sun<u>Later.\nWell?"
+        );
+    }
+
+    #[test]
+    fn b14_arguments_are_text_where_a_template_puts_them_together_with_text() {
+        // As those of DeepSeek do, some only where there is no content.
+        let source = "{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}{% for m in messages %}\
+             {% if m.role == 'assistant' and m.content is none %}{% for c in m.tool_calls %}\
+             {{ '<tool_call>{\\\"name\\\": \\\"' + c.function.name + '\\\", \\\"arguments\\\": ' + c.function.arguments + '}</tool_call>' }}{% endfor %}\
+             {% else %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}";
+        assert_eq!(model(source).dialect, Some("hermes"));
+        let mut conversation = conversation();
+        conversation.messages[3].parts.drain(..2);
+        let functions = vec![json!({"name": "weather", "parameters": {}})];
+        let prompt =
+            model(source).prompt(&conversation, RawTools { functions, ..RawTools::default() }).unwrap();
+        let call = |city: &str| {
+            format!(
+                "<tool_call>{{\"name\": \"weather\", \"arguments\": {{\"city\":  \"{city}\"}}}}</tool_call>"
+            )
+        };
+        let calls = call("Oslo") + &call("Rome");
+        assert_eq!(
+            prompt.text,
+            format!(
+                "[weather]<system>Brief.\n\nKind.<user>Go.{calls}<tool>sun<tool>rain<system>Later.<user>Well?"
+            )
+        );
+    }
+
+    #[test]
+    fn b14_system_messages_stand_where_a_template_takes_them() {
+        let source = |first: &str, later: &str| {
+            format!(
+                "{{% for m in messages %}}{{% if m.role == 'system' and {first} %}}{{{{ raise_exception('no') }}}}{{% endif %}}\
+                 {{% if m.role == 'system' and {later} %}}{{{{ raise_exception('first') }}}}{{% endif %}}<{{{{ m.role }}}}>{{{{ m.content }}}}{{% endfor %}}"
+            )
+        };
+        let plain = |source: &str| {
+            let mut request = conversation();
+            request.messages.drain(3..6);
+            model(source).prompt(&request, RawTools::default()).unwrap().text
+        };
+        let (first, later) = ("loop.first", "not loop.first");
+        assert_eq!(
+            plain(&source("false", "false")),
+            "<system>Brief.\n\nKind.<user>Go.<system>Later.<user>Well?"
+        );
+        assert_eq!(plain(&source("false", later)), "<system>Brief.\n\nKind.<user>Go.\nLater.\nWell?");
+        assert_eq!(plain(&source(first, later)), "<user>Brief.\n\nKind.\nGo.\nLater.\nWell?");
     }
 }

@@ -188,14 +188,17 @@ async fn b2_an_announced_call_that_is_none_is_taken_back() {
         ),
     ] {
         let (first, rest) = text.split_at(text.find("city").unwrap());
-        let rack = Setup::new().start([Answer::text(first).say(rest).finish(finish).into()]).await;
+        let answer = Answer::text(first).say(rest).finish(finish);
+        let rack = Setup::new().start([answer.into(), Answer::text("No.").into()]).await;
         let reported = rack.ask_with(true, fields()).await;
         assert_eq!(
             (reported.error.as_ref(), reported.finish.as_deref(), reported.done),
             (None, Some(finish), true),
             "{text}"
         );
-        assert_eq!(reported.content, text, "it is text after all");
+        // It is text after all, and asked for once more unless it would be cut off again.
+        let again = if finish == "length" { "" } else { "\n\nNo." };
+        assert_eq!(reported.content, format!("{text}{again}"));
         let aborted = reported.details_of("call_aborted");
         let [aborted] = aborted.as_slice() else { panic!("{:?}", reported.details) };
         assert_eq!((&aborted["type"], &aborted["name"]), (&json!("call_aborted"), &json!("weather")));
@@ -213,9 +216,12 @@ async fn b2_an_announced_call_that_is_none_is_taken_back() {
             assert_eq!(reported.calls[1]["function"]["arguments"], "{\"city\":\"Rome\"}");
 
             // What comes with the piece that shows it to be none was never sent.
-            let rack = Setup::new().start([Answer::text(text).into()]).await;
+            let rack = Setup::new().start([Answer::text(text).into(), Answer::text("No.").into()]).await;
             let reported = rack.ask_with(true, fields()).await;
-            assert_eq!((reported.content.as_str(), reported.finish.as_deref()), (text, Some("stop")));
+            assert_eq!(
+                (reported.content.clone(), reported.finish.as_deref()),
+                (format!("{text}\n\nNo."), Some("stop"))
+            );
             assert!(reported.calls.is_empty() && reported.details_of("call_aborted").is_empty());
             assert!(!reported.details_of("notice").is_empty());
         }
@@ -229,7 +235,7 @@ async fn b2_an_announced_call_that_is_none_is_taken_back() {
     assert_eq!((&aborted["id"], &aborted["source"]), (&reported.calls[0]["id"], &json!("")));
 
     let server = Answer::text("<tool_call>\n{\"name\": \"add\", \"arguments\": {").say("\"a\": 1");
-    let rack = Setup::new().start([server.into()]).await;
+    let rack = Setup::new().start([server.into(), Answer::text("No.").into()]).await;
     let reported = rack.ask_with(true, fields()).await;
     assert_eq!((reported.finish.as_deref(), reported.details_of("call_aborted").len()), (Some("stop"), 1));
     settled(&reported);

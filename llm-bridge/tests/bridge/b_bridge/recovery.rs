@@ -96,6 +96,55 @@ async fn b2_half_a_call_is_asked_for_once_more() {
     }
 }
 
+/// No server stands between: the text is the model's own.
+#[tokio::test]
+async fn b2_a_call_that_cannot_be_read_is_asked_for_once_more() {
+    let quoted =
+        "Let me see. <tool_call>{\"name\":\"add\",\"arguments\":{\"a\":\"say \"2\", \"b\" ok\"}}</tool_call>";
+    let harmony =
+        "<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\":2,\"b\":}<|call|>";
+    let half = "<tool_call>\n{\"name\": \"add\", \"argum";
+    for stream in [true, false] {
+        for (text, seen) in [(quoted, quoted), (harmony, harmony.trim_end_matches("<|call|>")), (half, half)]
+        {
+            let rack =
+                Setup::new().start([Reply::text(text), Answer::text(CALL).into(), Reply::text("5")]).await;
+            let reported = rack.ask(stream).await;
+            assert!(reported.content.ends_with("\n\n5"), "{text}: {reported:?}");
+            assert_eq!(rack.ran(), [("add".to_owned(), json!({"a": 2, "b": 3}))], "{text}");
+            let asked = rack.upstream.asked();
+            let [.., answer, reminder] = asked[1].messages().as_slice() else { panic!("{asked:?}") };
+            assert_eq!((&answer["role"], &answer["content"]), (&json!("assistant"), &json!(seen)));
+            let reminder = reminder["content"].as_str().unwrap();
+            assert!(reminder.starts_with("That call could not be read: "), "{reminder}");
+            // What came to nothing is no part of the conversation.
+            assert!(
+                !asked[2].text.contains("could not be read") && !asked[2].text.contains("ok\\\""),
+                "{}",
+                asked[2].text
+            );
+
+            // Twice is enough: what there is is shown.
+            let rack = Setup::new().start([Reply::text(text), Reply::text(text)]).await;
+            let reported = rack.ask(stream).await;
+            assert_eq!(
+                (reported.finish.as_deref(), rack.upstream.asked().len()),
+                (Some("stop"), 2),
+                "{text}"
+            );
+            assert!(rack.ran().is_empty());
+        }
+        // What was cut off would be again, and where there is another call the model sees that this one has no result.
+        let cut = Answer::text(half).finish("length");
+        let rack = Setup::new().start([cut.into()]).await;
+        assert_eq!(rack.ask(stream).await.finish.as_deref(), Some("length"));
+        let two = format!("{CALL}\n{quoted}");
+        let rack = Setup::new().start([Reply::text(&two), Reply::text("5")]).await;
+        assert!(rack.ask(stream).await.content.ends_with('5'));
+        assert_eq!(rack.upstream.asked().len(), 2);
+    }
+}
+
 #[tokio::test]
 async fn b2_a_server_without_tools_is_told_them_in_the_prompt_from_then_on() {
     let refusal = || Reply::error(400, "registry.ollama.ai/library/phi:latest does not support tools");

@@ -1,5 +1,6 @@
 //! Model servers: which kind it is, what each is asked in, and what the default model is.
 
+mod accepted;
 mod context;
 mod kinds;
 mod ollama;

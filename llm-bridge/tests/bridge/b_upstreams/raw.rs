@@ -101,6 +101,27 @@ async fn b14_llama_cpp_gets_the_prompt_of_the_models_own_template() {
 }
 
 #[tokio::test]
+async fn b14_what_the_model_thought_before_a_call_is_in_the_next_prompt() {
+    const THINKING: &str = "{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}\
+        {% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}\
+        {% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|end|>{% endfor %}\
+        {% if add_generation_prompt %}<|assistant|>{% endif %}";
+    let answer = format!("<think>I have to add.</think>{CALL}");
+    let replies = vec![completion(&answer), completion("It is 5."), completion("Sure.")];
+    let rack = rack_of(llama_cpp(THINKING), raw(), replies).await;
+    rack.ask(true).await.expect("It is 5.");
+    let conversation = json!([
+        {"role": "user", "content": "Go."}, {"role": "assistant", "content": "It is 5."}, {"role": "user", "content": "Sure?"},
+    ]);
+    rack.ask_with(true, json!({"messages": conversation})).await.expect("Sure.");
+    let asked = rack.upstream.asked();
+    let prompt = |at: usize| asked[at].body["prompt"].as_str().unwrap();
+    // The server's cache holds for what it has read and written.
+    assert!(prompt(1).starts_with(&format!("{}{answer}<|end|>", prompt(0))), "{}", prompt(1));
+    assert!(prompt(2).starts_with(&format!("{}It is 5.<|end|>", prompt(1))), "{}", prompt(2));
+}
+
+#[tokio::test]
 async fn b14_ollama_gets_a_raw_prompt_from_a_template_in_a_file() {
     let file = file_of(TEMPLATE);
     let line = |text: &str, done: bool| {

@@ -3,6 +3,7 @@
 mod hostile;
 mod numbers;
 mod texts;
+mod whatever;
 
 use std::sync::Arc;
 
@@ -57,6 +58,7 @@ fn schemas() -> Vec<Value> {
                     "additionalProperties": false,
                 },
                 "code": {"type": "string", "minLength": 3, "maxLength": 5},
+                "page": {"type": "string", "minLength": 1},
                 "any": {},
                 "choice": {"anyOf": [{"type": "integer", "minimum": 0}, {"$ref": "#/$defs/word"}]},
             },
@@ -254,7 +256,7 @@ fn b14_a_grammar_is_written_in_gbnf() {
             "root ::= r4\n",
             "r0 ::= \"true\" | \"false\"\n",
             "r1 ::= \"<parameter=on>\" r0 \"</parameter>\"\n",
-            "r2 ::= \"0\" | ([1-9] [0-9]{0,14})\n",
+            "r2 ::= \"0\" | ([1-9] [0-9]{0,18})\n",
             "r3 ::= \"<parameter=id>\" r2 \"</parameter>\"\n",
             r#"r4 ::= "<tool_call><function=set>" (r1 r3?) "</function></tool_call>""#,
             "\n",

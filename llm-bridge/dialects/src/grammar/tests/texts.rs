@@ -59,6 +59,10 @@ pub(super) fn lets_through(expression: &Expression, rules: &Rules, text: &str) -
 
 /// Where the expression may end that begins at one of these.
 fn ends(expression: &Expression, rules: &Rules, text: &[char], starts: &BTreeSet<usize>) -> BTreeSet<usize> {
+    // Rules may refer to each other in circles.
+    if starts.is_empty() {
+        return BTreeSet::new();
+    }
     let char = |is: &dyn Fn(char) -> bool| {
         starts.iter().filter(|at| text.get(**at).is_some_and(|char| is(*char))).map(|at| at + 1).collect()
     };
