@@ -1,6 +1,7 @@
 //! Calls that cannot be read: the model is asked for them once more.
 
 use toolrack_apis::{Message, Role, join_users};
+use toolrack_dialects::Abort;
 
 use super::{
     offer::Round,
@@ -36,7 +37,11 @@ impl Run {
     /// Asks until there is an answer, and once more where all that it has is a call that cannot be read.
     pub(super) async fn ask_until_whole(&mut self, round: Round) -> Result<Reader, End> {
         let mut reader = self.ask_until_read(round).await?;
-        let Some(reason) = reader.unread_call().filter(|_| self.offer.has_tools()) else { return Ok(reader) };
+        let parsing = self.backend.settings().parsing;
+        // By the operator's word a call without its end is text.
+        let is_meant = |reason: &Abort| *reason != Abort::Incomplete || !parsing.only_closed;
+        let unread = reader.unread_call().filter(|_| self.offer.has_tools()).filter(is_meant);
+        let Some(reason) = unread else { return Ok(reader) };
         tracing::warn!(%reason, "the model has written a call that cannot be read; asking once more");
         if let Some(usage) = reader.usage.take() {
             self.usage.add(usage, self.api);

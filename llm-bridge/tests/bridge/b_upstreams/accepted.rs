@@ -220,7 +220,7 @@ async fn b2_what_a_servers_api_cannot_say_is_told() {
             reported.details_of("notice").iter().map(|notice| notice["message"].clone()).collect();
         assert_eq!(
             notices,
-            ["Not sent to the model: `messages[0].parts[1]` left out: it has no place in this message"]
+            ["Not sent to the model: `messages[0].parts[1]` described: it has no place in a message"]
         );
     }
     let file = || json!({"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0="}});

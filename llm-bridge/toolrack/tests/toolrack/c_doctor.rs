@@ -210,8 +210,8 @@ async fn b16_calls_that_a_server_leaves_in_the_text_are_seen_with_their_dialect(
     assert_eq!(verdicts[..5], expected, "{report:#}");
     let dialects = [&report["probes"]["native"]["dialect"], &report["probes"]["text"]["dialect"]];
     assert_eq!(dialects, ["hermes", "hermes"]);
-    assert_eq!(report["settings"], settings(json!({"dialect": "hermes"})));
-    assert_eq!(report["toml"], "[models.scripted]\ndialect = \"hermes\"\n");
+    // Whatever it writes is read.
+    assert_eq!((&report["settings"], &report["toml"]), (&no_settings(), &Value::Null));
 }
 
 /// Calls in Python, and only where it was described to it that way.

@@ -97,7 +97,7 @@ async fn a20_records_that_were_cut_off_or_replaced_show_against_signed_heads() {
 async fn a20_the_records_of_all_tenants_are_verified_at_once() {
     let rack = Rack::new("", &mock("count.free", ""));
     let (is_whole, printed) = verify(&rack, &["--all-tenants"]);
-    assert!(is_whole && printed.starts_with("There are no records in "), "{printed}");
+    assert!(is_whole && printed.starts_with("There are no records"), "{printed}");
     rack.done(&["user", "add", "ada"]);
     rack.done(&["user", "add", "bea", "--tenant", "acme"]);
     rack.serve().end();
@@ -111,7 +111,8 @@ async fn a20_the_records_of_all_tenants_are_verified_at_once() {
     restore(&rack, &Files::new());
     rack.done(&["user", "add", "ada"]);
     let (is_whole, printed) = verify(&rack, &["--all-tenants"]);
-    assert!(!is_whole && printed.contains("there are signed heads of the audit, and"), "{printed}");
+    let is_missing = |line: &str| line.starts_with("acme, main: ") && line.contains("missing");
+    assert!(!is_whole && printed.lines().any(is_missing), "{printed}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
