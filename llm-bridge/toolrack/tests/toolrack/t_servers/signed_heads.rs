@@ -100,12 +100,14 @@ async fn a20_the_records_of_all_tenants_are_verified_at_once() {
     assert!(is_whole && printed.starts_with("There are no records"), "{printed}");
     rack.done(&["user", "add", "ada"]);
     rack.done(&["user", "add", "bea", "--tenant", "acme"]);
-    rack.serve().end();
+    let server = rack.serve();
+    assert_eq!(server.call(&client(), "", "count.free").await.status(), StatusCode::OK);
+    server.end();
     let (is_whole, printed) = verify(&rack, &["--all-tenants"]);
     let lines: Vec<_> = printed.lines().collect();
     assert!(is_whole && lines.len() == 2, "{printed}");
-    assert!(lines[0].starts_with("acme, main: 1 records, whole;"), "{printed}");
-    assert!(lines[1].starts_with("default, main: 1 records, whole;"), "{printed}");
+    assert!(lines[0].starts_with("acme, main: 2 records, whole;"), "{printed}");
+    assert!(lines[1].starts_with("default, main: 4 records, whole;"), "{printed}");
 
     // Those of one of them gone, as all of one database is.
     restore(&rack, &Files::new());
