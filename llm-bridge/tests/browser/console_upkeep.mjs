@@ -285,7 +285,9 @@ export async function consoleUpkeep(browser) {
     await tool(true);
     await page.waitForFunction(() => fetch('api/dead-letters').then((answer) => answer.json()).then(({ dead_letters: letters }) => letters.length >= 2));
     await go(page, 'webhooks');
-    const endpoints = await page.locator('table[aria-label="Webhooks"] tbody td').allInnerTexts();
+    const cells = page.locator('table[aria-label="Webhooks"] tbody td');
+    await cells.first().waitFor();
+    const endpoints = await cells.allInnerTexts();
     equal([endpoints[0].startsWith('http://127.0.0.1:'), endpoints[0].includes('hush'), endpoints[1]], [true, false, 'this tenant'], 'endpoints');
     const letters = page.locator('table[aria-label="Dead letters"] tbody tr');
     const before = await letters.count();
