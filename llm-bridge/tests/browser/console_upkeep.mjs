@@ -290,6 +290,7 @@ export async function consoleUpkeep(browser) {
     const endpoints = await cells.allInnerTexts();
     equal([endpoints[0].startsWith('http://127.0.0.1:'), endpoints[0].includes('hush'), endpoints[1]], [true, false, 'this tenant'], 'endpoints');
     const letters = page.locator('table[aria-label="Dead letters"] tbody tr');
+    await letters.first().waitFor();
     const before = await letters.count();
     await shot(page, 'console-webhooks-filled');
     const { taken } = await (await fetch(HOOK)).json();
