@@ -17,7 +17,7 @@ use crate::beside::beside;
 /// How long the end of a stream is waited for once the model has finished.
 const AFTERWARDS: Duration = Duration::from_secs(5);
 /// The maximum size of an answer, in bytes. A model that writes more does not come to an end.
-const MAX_ANSWER: usize = 64 * 1024 * 1024;
+pub(crate) const MAX_ANSWER: usize = 64 * 1024 * 1024;
 /// The longest time that a server may be silent: longer ones are not told from it.
 const LONGEST_SILENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// How much of what has come is decoded at once, in bytes. The server may have sent far more, which waits in one piece.

@@ -1,6 +1,6 @@
 //! The models behind the bridge: those of model servers, or the built-in demo model.
 
-mod answer;
+pub(crate) mod answer;
 mod api;
 mod context;
 mod demo;

@@ -17,6 +17,7 @@ use toolrack_apis::{
 
 use super::{failed, find_model, is_ollama, pass};
 use crate::{
+    beside::beside,
     server::{
         App, MAX_BODY,
         api_error::ApiError,
@@ -25,7 +26,7 @@ use crate::{
         passed::require_server,
     },
     turn::PLAIN,
-    upstream::UpstreamError,
+    upstream::{UpstreamError, answer::MAX_ANSWER},
 };
 
 /// What of a request says what it is.
@@ -174,10 +175,14 @@ async fn continued(app: &App, model: &str, asked: &Asked) -> Result<Response, Ap
     }
     let mut parts = body.into_data_stream();
     let mut out = Vec::new();
-    while let Some(part) = parts.next().await {
+    while !continuing.is_over
+        && let Some(part) = parts.next().await
+    {
         out.extend(continuing.take(part.map_err(|error| error.to_string())));
     }
-    out.extend(continuing.end());
+    // One that is not streamed is read only now.
+    let ended = beside(continuing.size, move || continuing.end()).await;
+    out.extend(ended.ok_or_else(|| ApiError::internal("this server is being stopped"))?);
     Ok((kind, out).into_response())
 }
 
@@ -208,6 +213,8 @@ struct Continuing {
     encoder: Box<dyn Encode>,
     reason: FinishReason,
     usage: Usage,
+    /// How many bytes have come.
+    size: usize,
     is_over: bool,
 }
 
@@ -219,7 +226,14 @@ impl Continuing {
         let decoded = OllamaFront::Generate.decode(&parts, request.as_bytes());
         let mut encoder = decoded.map_err(|fault| ApiError::internal(fault.to_string()))?.encoder;
         encoder.event(TurnEvent::Model(model.to_owned()), &mut Vec::new());
-        Ok(Self { decoder, encoder, reason: FinishReason::Stop, usage: Usage::default(), is_over: false })
+        Ok(Self {
+            decoder,
+            encoder,
+            reason: FinishReason::Stop,
+            usage: Usage::default(),
+            size: 0,
+            is_over: false,
+        })
     }
 
     /// What the client gets for the next part of the answer.
@@ -229,7 +243,13 @@ impl Continuing {
             return out;
         }
         let read = match part {
-            Ok(bytes) => self.decoder.push(&bytes, &mut pieces),
+            Ok(bytes) => {
+                self.size = self.size.saturating_add(bytes.len());
+                match self.size {
+                    ..=MAX_ANSWER => self.decoder.push(&bytes, &mut pieces),
+                    _ => Err(UpstreamError::failed("its answer is over 64 MiB").into()),
+                }
+            }
             Err(cause) => Err(UpstreamError::failed(cause).into()),
         };
         self.say(pieces, &mut out);
@@ -290,5 +310,29 @@ impl Continuing {
                 }
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b13_a_text_that_is_continued_comes_to_an_end() {
+        let wire = CompletionWire {
+            form: CompletionForm::OpenAi,
+            prompt: String::new(),
+            stop: Vec::new(),
+            tokens: Vec::new(),
+            num_ctx: None,
+            keep_alive: None,
+        };
+        let mut continuing = Continuing::new(wire.decoder("text/event-stream"), "m", false).unwrap();
+        let ping = || Ok(Bytes::from_static(b": ping\n\n"));
+        assert!(continuing.take(ping()).is_empty() && !continuing.is_over);
+        continuing.size = MAX_ANSWER;
+        let said = String::from_utf8(continuing.take(ping())).unwrap();
+        assert!(continuing.is_over && said.contains("over 64 MiB"), "{said}");
+        assert!(continuing.end().is_empty());
     }
 }
