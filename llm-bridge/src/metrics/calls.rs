@@ -10,12 +10,12 @@ use async_trait::async_trait;
 use parking_lot::RwLock;
 use prometheus::{HistogramVec, IntCounterVec, core::Collector};
 use registry_core::{
-    ErrorKind, Overview, Registry, RemoteKind, Source, StoreResult, Tool,
+    ErrorKind, Overview, Registry, RemoteKind, Source, Tool,
     guard::{
         audit::{AuditRecord, AuditSink, Phase},
         gate::Verdict,
     },
-    store::StoreError,
+    store::StoreResult,
 };
 
 use super::definition::{CALL_SECONDS, CALLS, RETRIES};
@@ -192,6 +192,7 @@ mod tests {
 
     use registry_core::{
         Caller, Permission, ToolCall, ToolError, ToolPolicy, ToolResult, ToolSpec, handler_fn,
+        store::StoreError,
     };
     use serde_json::json;
 

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use registry_core::{
     Caller, Concurrency, Conversation, Effect, ErrorKind, Handler, Permission, Registry, RegistryBuilder,
-    StoreResult, ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
+    ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
     clock::Clock,
     guard::{
         approval::{AnswerError, ApprovalAnswer, ApprovalState},
@@ -21,7 +21,7 @@ use registry_core::{
         limits::{Charge, Limited, Usage},
     },
     handler_fn,
-    store::StoreError,
+    store::{StoreError, StoreResult},
     testing::TestClock,
 };
 use serde_json::json;

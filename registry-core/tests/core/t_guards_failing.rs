@@ -10,8 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use registry_core::{
-    Caller, CallerAuthority, Effect, ErrorKind, Permission, Registry, RegistryBuilder, StoreResult, ToolCall,
-    ToolContext, ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
+    Caller, CallerAuthority, Effect, ErrorKind, Permission, Registry, RegistryBuilder, ToolCall, ToolContext,
+    ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
     guard::{
         approval::{ApprovalAnswer, ApprovalState},
         audit::{AuditRecord, AuditSink, MemoryAudit},
@@ -19,7 +19,7 @@ use registry_core::{
         limits::{Charge, Limited, Usage},
     },
     handler_fn,
-    store::StoreError,
+    store::{StoreError, StoreResult},
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;

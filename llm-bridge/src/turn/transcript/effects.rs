@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
 use jiff::Timestamp;
 use registry_core::{
     random_id,
@@ -292,6 +291,7 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
     use registry_core::store::{MemoryStore, StoreResult};
 
     use super::*;

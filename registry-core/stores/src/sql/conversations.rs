@@ -217,7 +217,7 @@ impl ConversationStore for SqlStore {
         limits: &TranscriptLimits,
     ) -> StoreResult<Vec<StoredTranscript>> {
         if keys.is_empty() {
-            return Box::pin(std::future::ready(Ok(Vec::new())));
+            return Ok(Vec::new());
         }
         let find = transcripts::find(TRANSCRIPTS, tenant, user, keys, since, limits);
         self.read(find, transcripts::transcript).await
