@@ -5,8 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use async_trait::async_trait;
 use registry_core::{
-    BoxFuture, Caller, Registry, Resources, ToolCall,
+    Caller, Registry, Resources, ToolCall,
     model::{LanguageModel, Model, ModelAnswer, ModelQuestion},
     prelude::*,
 };
@@ -26,17 +27,19 @@ const ASKED: [(&str, &str); 4] = [
 #[derive(Clone, Default)]
 struct Reader(Arc<Mutex<Vec<String>>>);
 
+#[async_trait]
 impl LanguageModel for Reader {
-    fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
+    async fn answer(&self, question: ModelQuestion) -> Result<ModelAnswer, ToolError> {
         self.0.lock().unwrap().push(question.prompt);
-        Box::pin(async {
+        async {
             Ok(ModelAnswer {
                 text: "It is said there [1].".into(),
                 input_tokens: 7,
                 output_tokens: 3,
                 truncated: false,
             })
-        })
+        }
+        .await
     }
 }
 

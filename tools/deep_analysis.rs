@@ -227,7 +227,8 @@ fn listed(text: &str) -> Vec<String> {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use registry_core::{BoxFuture, model::LanguageModel};
+    use async_trait::async_trait;
+    use registry_core::model::LanguageModel;
 
     use super::*;
     use crate::test_documents::documents;
@@ -242,18 +243,17 @@ mod tests {
         asked: Arc<Mutex<Vec<ModelQuestion>>>,
     }
 
+    #[async_trait]
     impl LanguageModel for Scripted {
-        fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
+        async fn answer(&self, question: ModelQuestion) -> Result<ModelAnswer, ToolError> {
             self.asked.lock().unwrap().push(question);
             let mut answers = self.answers.lock().unwrap();
             let answer = if answers.is_empty() { None } else { Some(answers.remove(0)) };
-            Box::pin(async move {
-                let text = answer.ok_or_else(|| ToolError::unavailable("the model is gone"))?.to_owned();
-                if text == REFUSED {
-                    return Err(ToolError::invalid("exceeds the context"));
-                }
-                Ok(ModelAnswer { truncated: text.ends_with('…'), text, input_tokens: 7, output_tokens: 3 })
-            })
+            let text = answer.ok_or_else(|| ToolError::unavailable("the model is gone"))?.to_owned();
+            if text == REFUSED {
+                return Err(ToolError::invalid("exceeds the context"));
+            }
+            Ok(ModelAnswer { truncated: text.ends_with('…'), text, input_tokens: 7, output_tokens: 3 })
         }
     }
 

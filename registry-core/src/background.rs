@@ -5,7 +5,7 @@ use std::{future::poll_fn, task::Poll};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use crate::store::{StoreError, StoreFuture};
+use crate::store::{StoreError, StoreResult};
 
 /// Runs to the end what the one who wanted it no longer waits for, such as the record of a call whose future was dropped.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +23,9 @@ impl Background {
     /// Waits for it. Once begun it runs to its end, also where the one who waits is dropped.
     pub(crate) async fn finish<T: Send + 'static>(
         &self,
-        mut work: StoreFuture<'static, T>,
-    ) -> Result<T, StoreError> {
+        work: impl Future<Output = StoreResult<T>> + Send + 'static,
+    ) -> StoreResult<T> {
+        let mut work = Box::pin(work);
         // Most is done at once, and needs no task.
         if let Poll::Ready(done) = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
             return done;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
     context::{Resource, RunningCall, ToolContext},
-    future::BoxFuture,
     result::ToolError,
     schema::{ArgumentChecker, of_arguments},
     trace::Trace,
@@ -91,9 +91,10 @@ struct Counted {
     trace: Option<Trace>,
 }
 
+#[async_trait]
 impl LanguageModel for Counted {
-    fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
-        Box::pin(async {
+    async fn answer(&self, question: ModelQuestion) -> Result<ModelAnswer, ToolError> {
+        async {
             let answer = match &self.trace {
                 Some(trace) => self.model.answer_within(question, trace.clone()).await?,
                 None => self.model.answer(question).await?,
@@ -104,11 +105,12 @@ impl LanguageModel for Counted {
                 output_tokens: answer.output_tokens,
             });
             Ok(answer)
-        })
+        }
+        .await
     }
 
-    fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {
-        self.model.name()
+    async fn name(&self) -> Result<String, ToolError> {
+        self.model.name().await
     }
 
     fn missing(&self) -> Option<String> {
@@ -156,8 +158,8 @@ impl ToolContext {
     /// When there is no model; the error says how to get one.
     ///
     /// ```
+    /// use async_trait::async_trait;
     /// use registry_core::{
-    ///     BoxFuture,
     ///     model::{LanguageModel, Model, ModelAnswer, ModelQuestion},
     ///     prelude::*,
     ///     testing::TestHost,
@@ -183,10 +185,11 @@ impl ToolContext {
     /// /// A model for the test.
     /// struct Cheerful;
     ///
+    /// #[async_trait]
     /// impl LanguageModel for Cheerful {
-    ///     fn answer(&self, _: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
+    ///     async fn answer(&self, _: ModelQuestion) -> Result<ModelAnswer, ToolError> {
     ///         let text = r#"Sure: {"happiness": "9"}"#.to_owned();
-    ///         Box::pin(async { Ok(ModelAnswer { text, input_tokens: 10, output_tokens: 2, truncated: false }) })
+    ///         Ok(ModelAnswer { text, input_tokens: 10, output_tokens: 2, truncated: false })
     ///     }
     /// }
     ///
@@ -207,27 +210,24 @@ impl ToolContext {
 }
 
 /// Answers questions in words, without tools.
+#[async_trait]
 pub trait LanguageModel: Send + Sync + 'static {
     /// Asks for an answer. Whoever drops the future wants it no more.
     ///
     /// Fails when the model cannot be asked or breaks off, and as [`InvalidArguments`](crate::ErrorKind::InvalidArguments) when it refuses
     /// the question, which then is mostly too long for it.
-    fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>>;
+    async fn answer(&self, question: ModelQuestion) -> Result<ModelAnswer, ToolError>;
 
     /// The same as part of a trace. By default it leaves no span.
-    fn answer_within(
-        &self,
-        question: ModelQuestion,
-        _within: Trace,
-    ) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
-        self.answer(question)
+    async fn answer_within(&self, question: ModelQuestion, _within: Trace) -> Result<ModelAnswer, ToolError> {
+        self.answer(question).await
     }
 
     /// The name of the model that answers, for what is kept of its answers.
     ///
     /// Fails when there is no model, or when it cannot be asked for its name.
-    fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {
-        Box::pin(async { Ok("unnamed".to_owned()) })
+    async fn name(&self) -> Result<String, ToolError> {
+        async { Ok("unnamed".to_owned()) }.await
     }
 
     /// How to get a model, where it is known that there is none. A host that finds out only as it runs provides its model to

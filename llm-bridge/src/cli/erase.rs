@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use registry_core::BoxFuture;
+use async_trait::async_trait;
 use toolrack_remote::mcp::oauth::Connections;
 use toolrack_stores::SqlStore;
 
@@ -81,8 +81,9 @@ impl Eraser {
     }
 }
 
+#[async_trait]
 impl ErasePerson for Eraser {
-    fn erase<'a>(&'a self, tenant: &'a str, user: &'a str) -> BoxFuture<'a, Result<Erased, String>> {
-        Box::pin(self.erased(tenant, user))
+    async fn erase(&self, tenant: &str, user: &str) -> Result<Erased, String> {
+        self.erased(tenant, user).await
     }
 }

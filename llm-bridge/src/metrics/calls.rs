@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use parking_lot::RwLock;
 use prometheus::{HistogramVec, IntCounterVec, core::Collector};
 use registry_core::{
@@ -14,7 +15,7 @@ use registry_core::{
         audit::{AuditRecord, AuditSink, Phase},
         gate::Verdict,
     },
-    store::{StoreError, StoreFuture},
+    store::StoreResult,
 };
 
 use super::definition::{CALL_SECONDS, CALLS, RETRIES};
@@ -131,7 +132,7 @@ impl CallMetrics {
         }
     }
 
-    async fn pass_on(&self, record: AuditRecord) -> Result<(), StoreError> {
+    async fn pass_on(&self, record: AuditRecord) -> StoreResult<()> {
         match self.sink.is_enabled() {
             true => self.sink.record(record).await,
             false => Ok(()),
@@ -139,25 +140,24 @@ impl CallMetrics {
     }
 }
 
+#[async_trait]
 impl AuditSink for CallMetrics {
-    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            // A call whose intent is not stored is counted by its outcome; a further try is not.
-            let is_told = record.phase == Phase::Outcome;
-            if !is_told && record.attempt == 1 {
-                return self.pass_on(record).await;
-            }
-            let mut seen = self.seen(&record);
-            let kept = self.pass_on(record).await;
-            if kept.is_err() {
-                // This is what the caller gets.
-                seen.outcome = ErrorKind::NotAudited.as_str();
-            }
-            if is_told || kept.is_err() {
-                self.count(&seen);
-            }
-            kept
-        })
+    async fn record(&self, record: AuditRecord) -> StoreResult<()> {
+        // A call whose intent is not stored is counted by its outcome; a further try is not.
+        let is_told = record.phase == Phase::Outcome;
+        if !is_told && record.attempt == 1 {
+            return self.pass_on(record).await;
+        }
+        let mut seen = self.seen(&record);
+        let kept = self.pass_on(record).await;
+        if kept.is_err() {
+            // This is what the caller gets.
+            seen.outcome = ErrorKind::NotAudited.as_str();
+        }
+        if is_told || kept.is_err() {
+            self.count(&seen);
+        }
+        kept
     }
 }
 
@@ -192,6 +192,7 @@ mod tests {
 
     use registry_core::{
         Caller, Permission, ToolCall, ToolError, ToolPolicy, ToolResult, ToolSpec, handler_fn,
+        store::StoreError,
     };
     use serde_json::json;
 
@@ -205,16 +206,17 @@ mod tests {
         kept: Mutex<Vec<AuditRecord>>,
     }
 
+    #[async_trait]
     impl AuditSink for Scripted {
         fn is_enabled(&self) -> bool {
             self.enabled
         }
 
-        fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
+        async fn record(&self, record: AuditRecord) -> StoreResult<()> {
             let mut fails = self.fails.lock().unwrap();
             let fails = !fails.is_empty() && fails.remove(0);
             self.kept.lock().unwrap().push(record);
-            Box::pin(std::future::ready(if fails { Err(StoreError::unavailable("full")) } else { Ok(()) }))
+            if fails { Err(StoreError::unavailable("full")) } else { Ok(()) }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use async_trait::async_trait;
 use axum::{
     BoxError, Json,
     body::Body,
@@ -12,7 +13,7 @@ use axum::{
 use futures_util::stream;
 use jiff::Timestamp;
 use registry_core::{
-    BoxFuture, Origin,
+    Origin,
     guard::{
         audit::log::{AuditCursor, AuditEventKind, AuditFilter, AuditLog, ChainedRecord, OriginFilter},
         gate::Verdict,
@@ -68,16 +69,13 @@ impl AuditReading {
 }
 
 /// Verifies an audit log, with the signed heads that are known of it.
+#[async_trait]
 pub trait VerifyAudit: Send + Sync {
     /// What came of walking along the chains of a tenant. `given` are signed heads from elsewhere, in place of those that this server knows.
     ///
     /// # Errors
     /// When the store or a file cannot be read, or what was given cannot be used.
-    fn verify<'a>(
-        &'a self,
-        tenant: &'a str,
-        given: Option<GivenHeads>,
-    ) -> BoxFuture<'a, Result<AuditVerdict, AuditFault>>;
+    async fn verify(&self, tenant: &str, given: Option<GivenHeads>) -> Result<AuditVerdict, AuditFault>;
 }
 
 /// Signed heads that whoever verifies has, such as what another machine has collected.

@@ -2,6 +2,7 @@
 
 use std::{any::Any, sync::Arc};
 
+use async_trait::async_trait;
 use axum::{
     BoxError, Extension,
     body::{Body, Bytes},
@@ -10,10 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::{Stream, stream};
-use registry_core::{
-    BoxFuture,
-    clock::{Clock, SystemClock},
-};
+use registry_core::clock::{Clock, SystemClock};
 use serde_json::json;
 use tokio::{
     fs::File,
@@ -38,9 +36,10 @@ const AT_ONCE: usize = 1;
 const PIECE: usize = 64 * 1024;
 
 /// Makes backups.
+#[async_trait]
 pub trait MakeBackup: Send + Sync {
     /// Makes a backup of all that is stored, without the key that signs the audit.
-    fn make(&self) -> BoxFuture<'static, Result<BackupFile, BackupFault>>;
+    async fn make(&self) -> Result<BackupFile, BackupFault>;
 }
 
 /// A backup, which is deleted with this.

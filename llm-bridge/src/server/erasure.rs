@@ -1,7 +1,7 @@
 //! `POST /api/users/{id}/erase`: all that is kept of a person is erased, for a tenant's admins.
 
+use async_trait::async_trait;
 use axum::{Json, extract::State, http::Method};
-use registry_core::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -16,12 +16,13 @@ use super::{
 };
 
 /// Erases what is kept of a person, in all stores.
+#[async_trait]
 pub trait ErasePerson: Send + Sync {
     /// Erases it, and says what that was. The person need not be a stored user.
     ///
     /// # Errors
     /// When a store fails. What was erased by then stays erased, and another call goes on.
-    fn erase<'a>(&'a self, tenant: &'a str, user: &'a str) -> BoxFuture<'a, Result<Erased, String>>;
+    async fn erase(&self, tenant: &str, user: &str) -> Result<Erased, String>;
 }
 
 /// What has been erased of a person.

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use registry_core::{
-    Caller, CallerAuthority, Registry, ToolContext,
-    store::{StoreError, StoreFuture},
-};
+use async_trait::async_trait;
+use registry_core::{Caller, CallerAuthority, Registry, ToolContext, store::StoreResult};
 use tokio_util::sync::CancellationToken;
 use toolrack_stores::schedule::{self, Host, Job, Schedule};
 
@@ -41,14 +39,13 @@ pub(super) async fn run(
 /// Looks up the owners of jobs.
 pub(super) struct Owners(pub(super) Arc<Identities>);
 
+#[async_trait]
 impl Host for Owners {
-    fn context<'a>(&'a self, job: &'a Job) -> StoreFuture<'a, (Registry, ToolContext)> {
-        Box::pin(async move {
-            let registry = self.0.registry_of(&job.tenant).await?;
-            let owner = Owner { identities: Arc::clone(&self.0), job: job.clone() };
-            let context = registry.context(job.owner.clone()).with_authority(Arc::new(owner));
-            Ok((registry, context))
-        })
+    async fn context(&self, job: &Job) -> StoreResult<(Registry, ToolContext)> {
+        let registry = self.0.registry_of(&job.tenant).await?;
+        let owner = Owner { identities: Arc::clone(&self.0), job: job.clone() };
+        let context = registry.context(job.owner.clone()).with_authority(Arc::new(owner));
+        Ok((registry, context))
     }
 }
 
@@ -59,18 +56,17 @@ struct Owner {
 }
 
 impl Owner {
-    async fn user(&self, id: &str, delegate: bool) -> Result<Option<Caller>, StoreError> {
+    async fn user(&self, id: &str, delegate: bool) -> StoreResult<Option<Caller>> {
         self.identities.user(&self.job.tenant, id, self.job.created_at, delegate).await
     }
 }
 
+#[async_trait]
 impl CallerAuthority for Owner {
-    fn caller(&self) -> StoreFuture<'_, Option<Caller>> {
-        Box::pin(async move {
-            let Some(owner) = self.user(&self.job.owner.user, false).await? else { return Ok(None) };
-            let Some(via) = &self.job.owner.via else { return Ok(Some(owner)) };
-            let via = self.user(via, true).await?;
-            Ok(via.map(|via| via.on_behalf_of(owner)))
-        })
+    async fn caller(&self) -> StoreResult<Option<Caller>> {
+        let Some(owner) = self.user(&self.job.owner.user, false).await? else { return Ok(None) };
+        let Some(via) = &self.job.owner.via else { return Ok(Some(owner)) };
+        let via = self.user(via, true).await?;
+        Ok(via.map(|via| via.on_behalf_of(owner)))
     }
 }

@@ -1,6 +1,6 @@
 //! Vectors of documents, from a server that speaks the OpenAI API.
 
-use registry_core::BoxFuture;
+use async_trait::async_trait;
 use serde_json::json;
 use toolrack_documents::{EmbedError, Embedder, TextRole};
 
@@ -68,13 +68,14 @@ impl UpstreamEmbedder {
     }
 }
 
+#[async_trait]
 impl Embedder for UpstreamEmbedder {
     fn model(&self) -> &str {
         &self.kept_as
     }
 
-    fn embed(&self, texts: Vec<String>, role: TextRole) -> BoxFuture<'_, Result<Vec<Vec<f32>>, EmbedError>> {
-        Box::pin(self.ask(texts, role))
+    async fn embed(&self, texts: Vec<String>, role: TextRole) -> Result<Vec<Vec<f32>>, EmbedError> {
+        self.ask(texts, role).await
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use moka::future::Cache;
 use registry_core::{
-    BoxFuture, ToolError,
+    ToolError,
     model::{LanguageModel, ModelAnswer, ModelQuestion},
     trace::{Span, Trace},
 };
@@ -115,30 +116,21 @@ impl UpstreamModel {
     }
 }
 
+#[async_trait]
 impl LanguageModel for UpstreamModel {
-    fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
-        Box::pin(async move {
-            self.not_the_demo()?;
-            self.ask(&question, None).await.map_err(fault)
-        })
+    async fn answer(&self, question: ModelQuestion) -> Result<ModelAnswer, ToolError> {
+        self.not_the_demo()?;
+        self.ask(&question, None).await.map_err(fault)
     }
 
-    fn answer_within(
-        &self,
-        question: ModelQuestion,
-        within: Trace,
-    ) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
-        Box::pin(async move {
-            self.not_the_demo()?;
-            self.ask(&question, Some(&within)).await.map_err(fault)
-        })
+    async fn answer_within(&self, question: ModelQuestion, within: Trace) -> Result<ModelAnswer, ToolError> {
+        self.not_the_demo()?;
+        self.ask(&question, Some(&within)).await.map_err(fault)
     }
 
-    fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {
-        Box::pin(async move {
-            self.not_the_demo()?;
-            self.model().await.map_err(fault)
-        })
+    async fn name(&self) -> Result<String, ToolError> {
+        self.not_the_demo()?;
+        self.model().await.map_err(fault)
     }
 }
 

@@ -8,11 +8,12 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use llm_bridge::server::{Examination, ExamineModel};
 use registry_core::{
     Caller, Permission, Registry,
     guard::audit::{AuditRecord, AuditSink, MemoryAudit, Phase},
-    store::{Store, StoreError, StoreFuture},
+    store::{Store, StoreError, StoreResult},
 };
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -32,20 +33,19 @@ struct Audit {
     goes_on: Notify,
 }
 
+#[async_trait]
 impl AuditSink for Audit {
-    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            if record.phase == Phase::Outcome && !self.takes_outcomes.load(Ordering::Relaxed) {
-                return Err(StoreError::unavailable("the disk is full"));
-            }
-            let waits = record.phase == Phase::Intent && self.is_slow.load(Ordering::Relaxed);
-            self.kept.record(record).await?;
-            if waits {
-                self.has_intent.notify_one();
-                self.goes_on.notified().await;
-            }
-            Ok(())
-        })
+    async fn record(&self, record: AuditRecord) -> StoreResult<()> {
+        if record.phase == Phase::Outcome && !self.takes_outcomes.load(Ordering::Relaxed) {
+            return Err(StoreError::unavailable("the disk is full"));
+        }
+        let waits = record.phase == Phase::Intent && self.is_slow.load(Ordering::Relaxed);
+        self.kept.record(record).await?;
+        if waits {
+            self.has_intent.notify_one();
+            self.goes_on.notified().await;
+        }
+        Ok(())
     }
 }
 

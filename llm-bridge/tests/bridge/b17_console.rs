@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use jiff::SignedDuration;
 use llm_bridge::server::{
     Access, AuditChain, AuditFault, AuditReading, AuditVerdict, GivenHeads, VerifyAudit,
 };
-use registry_core::{BoxFuture, Caller, Permission, guard::audit::Phase};
+use registry_core::{Caller, Permission, guard::audit::Phase};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use toolrack_stores::{
@@ -138,18 +139,15 @@ async fn u29_an_admin_adds_users_and_keys_and_none_above() {
 /// Finds what it is told.
 struct Told(bool);
 
+#[async_trait]
 impl VerifyAudit for Told {
-    fn verify<'a>(
-        &'a self,
-        tenant: &'a str,
-        given: Option<GivenHeads>,
-    ) -> BoxFuture<'a, Result<AuditVerdict, AuditFault>> {
+    async fn verify(&self, tenant: &str, given: Option<GivenHeads>) -> Result<AuditVerdict, AuditFault> {
         let GivenHeads { heads, public_keys } = given.unwrap_or_default();
         let found =
             format!("3 records of {tenant}, {} heads, {} keys", heads.lines().count(), public_keys.len());
         let chain = AuditChain { server: "s".into(), whole: self.0, found };
         let verdict = AuditVerdict { whole: self.0, faults: Vec::new(), chains: vec![chain] };
-        Box::pin(std::future::ready(Ok(verdict)))
+        Ok(verdict)
     }
 }
 

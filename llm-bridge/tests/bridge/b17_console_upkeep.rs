@@ -9,12 +9,13 @@ use std::{
     },
 };
 
+use async_trait::async_trait;
 use llm_bridge::{
     server::{Access, BackupFault, BackupFile, ErasePerson, Erased, MakeBackup},
     turn::TurnsElsewhere,
 };
 use registry_core::{
-    BoxFuture, Caller, Permission,
+    Caller, Permission,
     guard::audit::Phase,
     store::{ConnectionStore, Expected, MemoryStore, StateLimits, StateSpace, StateStore, StoredConnection},
 };
@@ -31,15 +32,16 @@ use crate::{b17_console::send, t_access::Rack};
 #[derive(Default)]
 struct Noting(Mutex<Vec<String>>);
 
+#[async_trait]
 impl ErasePerson for Noting {
-    fn erase<'a>(&'a self, tenant: &'a str, user: &'a str) -> BoxFuture<'a, Result<Erased, String>> {
+    async fn erase(&self, tenant: &str, user: &str) -> Result<Erased, String> {
         self.0.lock().unwrap().push(format!("{tenant}/{user}"));
         let erased = match user {
             "ada" => Ok(Erased { was_known: true, keys: 1, ..Erased::default() }),
             "broken" => Err("the disk is gone".to_owned()),
             _ => Ok(Erased::default()),
         };
-        Box::pin(std::future::ready(erased))
+        erased
     }
 }
 
@@ -180,8 +182,9 @@ struct Given {
     bytes: usize,
 }
 
+#[async_trait]
 impl MakeBackup for Given {
-    fn make(&self) -> BoxFuture<'static, Result<BackupFile, BackupFault>> {
+    async fn make(&self) -> Result<BackupFile, BackupFault> {
         let made = match self.has_room.load(Ordering::Relaxed) {
             false => Err(BackupFault::NoRoom("the disk has 1 MiB left".to_owned())),
             true => {
@@ -191,7 +194,7 @@ impl MakeBackup for Given {
                 Ok(BackupFile { file, bytes: self.bytes as u64, place: Box::new(()) })
             }
         };
-        Box::pin(std::future::ready(made))
+        made
     }
 }
 

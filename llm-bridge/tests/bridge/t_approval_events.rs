@@ -3,12 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::support::{Answer, Scripted, question, within};
+use async_trait::async_trait;
 use llm_bridge::{
     turn::{Backend, ChatSettings},
     upstream::Upstream,
 };
 use registry_core::{
-    BoxFuture, Caller, Permission, Registry, ToolPolicy, ToolResult, ToolSpec,
+    Caller, Permission, Registry, ToolPolicy, ToolResult, ToolSpec,
     guard::{
         approval::ApprovalAnswer,
         gate::{Gate, GateAnswer, GateError, GateRequest},
@@ -25,16 +26,18 @@ const STATUSES: usize = 500;
 /// Asks for a person, once the other tool has said all that it has to say.
 struct Later(Arc<Notify>);
 
+#[async_trait]
 impl Gate for Later {
     fn name(&self) -> &str {
         "later"
     }
 
-    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
-        Box::pin(async {
+    async fn check(&self, _: GateRequest<'_>) -> Result<GateAnswer, GateError> {
+        async {
             self.0.notified().await;
             Ok(GateAnswer::Pending)
-        })
+        }
+        .await
     }
 }
 

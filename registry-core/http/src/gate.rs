@@ -13,9 +13,9 @@
 //! `{"answer": "approved"}`, `{"answer": "blocked", "reason": "…"}` or `{"answer": "pending"}`, of 64 KiB at most; anything
 //! else is a gate that has failed. Redirects are not followed.
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use registry_core::{
-    BoxFuture,
     guard::gate::{GATE_TIMEOUT, Gate, GateAnswer, GateError, GateRequest},
     text::cut,
 };
@@ -148,6 +148,7 @@ fn unreachable(error: reqwest::Error) -> GateError {
     GateError::Unreachable(describe(error))
 }
 
+#[async_trait]
 impl Gate for HttpGate {
     fn name(&self) -> &str {
         &self.name
@@ -157,7 +158,7 @@ impl Gate for HttpGate {
         self.fails_closed
     }
 
-    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
+    async fn check(&self, request: GateRequest<'_>) -> Result<GateAnswer, GateError> {
         let (caller, conversation) = (request.context.caller(), request.context.conversation());
         let body = json!({
             "call_id": request.context.call_id(),
@@ -172,6 +173,6 @@ impl Gate for HttpGate {
                 "kb_context": conversation.kb_context, "confidence": conversation.confidence,
             },
         });
-        Box::pin(self.ask(body.to_string()))
+        self.ask(body.to_string()).await
     }
 }

@@ -3,9 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use registry_core::{
-    BoxFuture, Effect, ErrorKind, Handler, Remote, ToolContext, ToolError, ToolFuture, ToolPolicy,
-    ToolResult, guard::approval::APPROVAL_TIMEOUT,
+    Effect, ErrorKind, Handler, Remote, ToolContext, ToolError, ToolFuture, ToolPolicy, ToolResult,
+    guard::approval::APPROVAL_TIMEOUT,
 };
 use serde_json::{Map, Value};
 use tokio::{sync::Semaphore, time::Instant};
@@ -21,9 +22,10 @@ const PATIENCE: Duration = APPROVAL_TIMEOUT;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// How calls are made in a source.
+#[async_trait]
 pub(crate) trait Protocol: Send + Sync {
     /// Makes a call once.
-    fn execute<'a>(&'a self, call: RemoteCall<'a>) -> BoxFuture<'a, Answer>;
+    async fn execute(&self, call: RemoteCall<'_>) -> Answer;
 }
 
 /// One call of a tool on the other side.

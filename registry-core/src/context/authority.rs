@@ -1,11 +1,13 @@
 //! Whether a caller still has its rights, asked anew while a call is on its way.
 
+use async_trait::async_trait;
+
 use std::{sync::Arc, time::Duration};
 
 use super::{Caller, ToolContext};
 use crate::{
     result::{ErrorKind, ToolError},
-    store::{StoreError, StoreFuture},
+    store::{StoreError, StoreResult},
 };
 
 /// How long the answer may take. The call is not made without it.
@@ -16,12 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A request can be under way for minutes: a chat makes one call after another, and a call waits for a person. A host where users and
 /// their keys change meanwhile gives one of these along ([`ToolContext::with_authority`]). Every call asks it twice, before anything else
 /// is looked at and right before the tool's code runs, so it had better remember its answer for a moment.
+#[async_trait]
 pub trait CallerAuthority: Send + Sync {
     /// The caller as of now; `None` where there is nobody any more, as with a key that was revoked.
     ///
     /// It can only narrow what the request may do: what the caller has gained since is the next request's. Where it fails the call is
     /// not made.
-    fn caller(&self) -> StoreFuture<'_, Option<Caller>>;
+    async fn caller(&self) -> StoreResult<Option<Caller>>;
 }
 
 impl ToolContext {

@@ -5,6 +5,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
@@ -12,10 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::rule::RuleScope;
-use crate::{
-    future::BoxFuture,
-    store::{StoreError, StoreFuture},
-};
+use crate::store::{StoreError, StoreResult};
 
 /// How long a person has to answer where nothing else is said; after that the answer is no.
 pub const APPROVAL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -185,41 +183,42 @@ pub enum AnswerError {
 }
 
 /// Keeps the approvals. Every method fails when the store does; then the call is not made.
+#[async_trait]
 pub trait Approvals: Send + Sync {
     /// Keeps a new approval, or gives back the one about the same call that is open at the time the new one was asked for. `None`,
     /// and nothing is kept, where `most` of the user's wait for an answer already; however many ask at once, in one step.
-    fn request(&self, wanted: Approval, most: usize) -> StoreFuture<'_, Option<Approval>>;
+    async fn request(&self, wanted: Approval, most: usize) -> StoreResult<Option<Approval>>;
 
     /// The approval of that id.
-    fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<Approval>>;
+    async fn get(&self, tenant: &str, id: &str) -> StoreResult<Option<Approval>>;
 
     /// Those that wait for an answer, oldest first.
-    fn pending<'a>(&'a self, tenant: &'a str, now: Timestamp) -> StoreFuture<'a, Vec<Approval>>;
+    async fn pending(&self, tenant: &str, now: Timestamp) -> StoreResult<Vec<Approval>>;
 
     /// Answers one that is pending, in one step.
     ///
     /// # Errors
     /// When there is none, or it is no longer open.
-    fn answer<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
+    async fn answer(
+        &self,
+        tenant: &str,
+        id: &str,
         answer: ApprovalAnswer,
         now: Timestamp,
-    ) -> BoxFuture<'a, Result<Approval, AnswerError>>;
+    ) -> Result<Approval, AnswerError>;
 
     /// Withdraws one that is pending, approved and not used, answered, or declined: its call is not made or over. The answer is forgotten.
-    fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()>;
+    async fn withdraw(&self, tenant: &str, id: &str) -> StoreResult<()>;
 
     /// Uses one that is approved and open, in one step: true for exactly one caller.
-    fn take<'a>(&'a self, tenant: &'a str, id: &'a str, now: Timestamp) -> StoreFuture<'a, bool>;
+    async fn take(&self, tenant: &str, id: &str, now: Timestamp) -> StoreResult<bool>;
 
     /// Makes one that was used approved again: its call has done nothing, and is made again.
-    fn give_back<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()>;
+    async fn give_back(&self, tenant: &str, id: &str) -> StoreResult<()>;
 
     /// Forgets all of a user who is removed, so that nobody of the same name comes to it, and gives how many there were. Calls that wait find
     /// theirs withdrawn.
-    fn forget_user<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize>;
+    async fn forget_user(&self, tenant: &str, user: &str) -> StoreResult<usize>;
 }
 
 /// Keeps approvals in memory, until the process ends.
@@ -232,12 +231,8 @@ pub struct MemoryApprovals {
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 
 impl MemoryApprovals {
-    fn with<T>(&self, run: impl FnOnce(&mut HashMap<(String, String), Approval>) -> T) -> BoxFuture<'_, T>
-    where
-        T: Send + 'static,
-    {
-        let done = run(&mut self.by_id.lock());
-        Box::pin(std::future::ready(done))
+    fn with<T>(&self, run: impl FnOnce(&mut HashMap<(String, String), Approval>) -> T) -> T {
+        run(&mut self.by_id.lock())
     }
 }
 
@@ -245,8 +240,9 @@ fn key(tenant: &str, id: &str) -> (String, String) {
     (tenant.to_owned(), id.to_owned())
 }
 
+#[async_trait]
 impl Approvals for MemoryApprovals {
-    fn request(&self, wanted: Approval, most: usize) -> StoreFuture<'_, Option<Approval>> {
+    async fn request(&self, wanted: Approval, most: usize) -> StoreResult<Option<Approval>> {
         let now = wanted.requested_at;
         self.with(|all| {
             all.retain(|_, known| known.is_open(now) || now.duration_since(known.expires_at) < REMEMBERED);
@@ -265,11 +261,11 @@ impl Approvals for MemoryApprovals {
         })
     }
 
-    fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<Approval>> {
+    async fn get(&self, tenant: &str, id: &str) -> StoreResult<Option<Approval>> {
         self.with(|all| Ok(all.get(&key(tenant, id)).cloned()))
     }
 
-    fn pending<'a>(&'a self, tenant: &'a str, now: Timestamp) -> StoreFuture<'a, Vec<Approval>> {
+    async fn pending(&self, tenant: &str, now: Timestamp) -> StoreResult<Vec<Approval>> {
         self.with(|all| {
             let waits = |known: &&Approval| known.tenant == tenant && known.is_waiting(now);
             let mut waiting: Vec<_> = all.values().filter(waits).cloned().collect();
@@ -278,13 +274,13 @@ impl Approvals for MemoryApprovals {
         })
     }
 
-    fn answer<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
+    async fn answer(
+        &self,
+        tenant: &str,
+        id: &str,
         answer: ApprovalAnswer,
         now: Timestamp,
-    ) -> BoxFuture<'a, Result<Approval, AnswerError>> {
+    ) -> Result<Approval, AnswerError> {
         self.with(|all| {
             let known = all.get_mut(&key(tenant, id)).ok_or(AnswerError::Unknown)?;
             if known.state != ApprovalState::Pending || !known.is_open(now) {
@@ -295,7 +291,7 @@ impl Approvals for MemoryApprovals {
         })
     }
 
-    fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
+    async fn withdraw(&self, tenant: &str, id: &str) -> StoreResult<()> {
         self.with(|all| {
             if let Some(Approval {
                 state:
@@ -312,7 +308,7 @@ impl Approvals for MemoryApprovals {
         })
     }
 
-    fn take<'a>(&'a self, tenant: &'a str, id: &'a str, now: Timestamp) -> StoreFuture<'a, bool> {
+    async fn take(&self, tenant: &str, id: &str, now: Timestamp) -> StoreResult<bool> {
         self.with(|all| {
             let known = all.get_mut(&key(tenant, id)).filter(|known| known.is_open(now));
             let Some(Approval { state: state @ ApprovalState::Approved { .. }, .. }) = known else {
@@ -325,7 +321,7 @@ impl Approvals for MemoryApprovals {
         })
     }
 
-    fn forget_user<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
+    async fn forget_user(&self, tenant: &str, user: &str) -> StoreResult<usize> {
         self.with(|all| {
             let before = all.len();
             all.retain(|_, known| known.tenant != tenant || known.user != user);
@@ -333,7 +329,7 @@ impl Approvals for MemoryApprovals {
         })
     }
 
-    fn give_back<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
+    async fn give_back(&self, tenant: &str, id: &str) -> StoreResult<()> {
         self.with(|all| {
             if let Some(known) = all.get_mut(&key(tenant, id))
                 && let ApprovalState::Used { by, arguments } = known.state.clone()

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use strum::{EnumString, VariantNames};
 
-use crate::{
-    context::ToolContext, future::BoxFuture, policy::ToolPolicy, schema::without_secrets, spec::ToolSpec,
-};
+use crate::{context::ToolContext, policy::ToolPolicy, schema::without_secrets, spec::ToolSpec};
 
 /// How long a gate may think. A person's answer takes longer and is [`GateAnswer::Pending`] until it comes.
 pub const GATE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -68,6 +67,7 @@ pub enum GateError {
 }
 
 /// Weighs calls. It is asked for tools that have `gate = true`. `HttpGate` in `toolrack-http` asks one over HTTP.
+#[async_trait]
 pub trait Gate: Send + Sync {
     /// Its name, for the audit. `person`, `timeout` and what begins with `user:` or `rule:` are what that says of persons, and `flow` is of rules.
     fn name(&self) -> &str;
@@ -82,7 +82,7 @@ pub trait Gate: Send + Sync {
     ///
     /// # Errors
     /// When it gives no answer; see [`fails_closed`](Self::fails_closed).
-    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>>;
+    async fn check(&self, request: GateRequest<'_>) -> Result<GateAnswer, GateError>;
 }
 
 /// What was decided about a call that was made or not, and by whom.

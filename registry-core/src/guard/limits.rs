@@ -5,10 +5,11 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
-use crate::{store::StoreFuture, tool::Tool};
+use crate::{store::StoreResult, tool::Tool};
 
 /// Seconds of a day; UTC as computers count it has no other days.
 const DAY: i64 = 86_400;
@@ -74,21 +75,23 @@ pub struct Limited {
 }
 
 /// Keeps count of calls. It is the authority: where it fails the call is not made, or stays counted.
+#[async_trait]
 pub trait Usage: Send + Sync {
     /// Counts a call, or says why it may not be made, in one step.
-    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>>;
+    async fn charge(&self, charge: &Charge) -> StoreResult<Option<Limited>>;
 
     /// Takes back a call that was counted and not made.
-    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()>;
+    async fn refund(&self, charge: &Charge) -> StoreResult<()>;
 }
 
+#[async_trait]
 impl<U: Usage + ?Sized> Usage for Arc<U> {
-    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
-        U::charge(self, charge)
+    async fn charge(&self, charge: &Charge) -> StoreResult<Option<Limited>> {
+        U::charge(self, charge).await
     }
 
-    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
-        U::refund(self, charge)
+    async fn refund(&self, charge: &Charge) -> StoreResult<()> {
+        U::refund(self, charge).await
     }
 }
 
@@ -179,8 +182,9 @@ fn key(charge: &Charge) -> (Arc<str>, String, Arc<str>) {
     (Arc::clone(&charge.tenant), charge.user.clone(), Arc::clone(&charge.tool))
 }
 
+#[async_trait]
 impl Usage for MemoryUsage {
-    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
+    async fn charge(&self, charge: &Charge) -> StoreResult<Option<Limited>> {
         let mut rows = self.rows.lock();
         rows.sweep(charge.at);
         let known = rows.by_key.get(&key(charge)).copied();
@@ -191,15 +195,15 @@ impl Usage for MemoryUsage {
             }
             Err(limited) => Some(limited),
         };
-        Box::pin(std::future::ready(Ok(limited)))
+        Ok(limited)
     }
 
-    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
+    async fn refund(&self, charge: &Charge) -> StoreResult<()> {
         let mut rows = self.rows.lock();
         if let Some(row) = rows.by_key.get_mut(&key(charge)) {
             *row = row.refunded(charge);
         }
-        Box::pin(std::future::ready(Ok(())))
+        Ok(())
     }
 }
 

@@ -1,8 +1,9 @@
 //! What users have let this server do for them elsewhere: the tokens of their accounts on other servers.
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::StoreFuture;
+use super::StoreResult;
 
 /// A user's account on another server. What opens it is sealed by whoever keeps it: a store cannot read it.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug)]
@@ -21,37 +22,29 @@ pub struct StoredConnection {
 }
 
 /// Keeps connections.
+#[async_trait]
 pub trait ConnectionStore: Send + Sync {
     /// The user's connection to the server.
-    fn connection<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        server: &'a str,
-    ) -> StoreFuture<'a, Option<StoredConnection>>;
+    async fn connection(
+        &self,
+        tenant: &str,
+        user: &str,
+        server: &str,
+    ) -> StoreResult<Option<StoredConnection>>;
 
     /// The user's connections, by server.
-    fn connections<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, Vec<StoredConnection>>;
+    async fn connections(&self, tenant: &str, user: &str) -> StoreResult<Vec<StoredConnection>>;
 
     /// The connections of everybody, by server, the oldest first.
-    fn all_connections(&self) -> StoreFuture<'_, Vec<StoredConnection>>;
+    async fn all_connections(&self) -> StoreResult<Vec<StoredConnection>>;
 
     /// Keeps a connection in place of what was kept of it.
-    fn put_connection(&self, connection: StoredConnection) -> StoreFuture<'_, ()>;
+    async fn put_connection(&self, connection: StoredConnection) -> StoreResult<()>;
 
     /// Keeps a connection where what is kept of it is sealed as `before`, in one step; otherwise false, and nothing has changed. So of two
     /// servers that renew it one does.
-    fn change_connection<'a>(
-        &'a self,
-        connection: StoredConnection,
-        before: &'a str,
-    ) -> StoreFuture<'a, bool>;
+    async fn change_connection(&self, connection: StoredConnection, before: &str) -> StoreResult<bool>;
 
     /// Forgets a connection; false if there is none.
-    fn remove_connection<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        server: &'a str,
-    ) -> StoreFuture<'a, bool>;
+    async fn remove_connection(&self, tenant: &str, user: &str, server: &str) -> StoreResult<bool>;
 }

@@ -1,11 +1,12 @@
 //! Dead letters: webhook messages that could not be delivered.
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::StoreFuture;
+use super::StoreResult;
 use crate::events::RegistryEvent;
 
 /// A webhook message that could not be delivered.
@@ -29,16 +30,17 @@ pub struct DeadLetter {
 }
 
 /// Keeps dead letters by tenant. Every method fails when the store does.
+#[async_trait]
 pub trait DeadLetters: Send + Sync {
     /// Keeps a letter. Of more than `most` of its tenant the oldest are dropped.
-    fn push(&self, letter: DeadLetter, most: usize) -> StoreFuture<'_, ()>;
+    async fn push(&self, letter: DeadLetter, most: usize) -> StoreResult<()>;
 
     /// The tenant's letters, oldest first.
-    fn list<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<DeadLetter>>;
+    async fn list(&self, tenant: &str) -> StoreResult<Vec<DeadLetter>>;
 
     /// Removes and returns the tenant's letter with this id; of several who ask at once only one gets it. `None` where there
     /// is none.
-    fn take<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<DeadLetter>>;
+    async fn take(&self, tenant: &str, id: &str) -> StoreResult<Option<DeadLetter>>;
 }
 
 /// Keeps dead letters in memory, until the process ends.
@@ -49,8 +51,9 @@ pub struct MemoryDeadLetters {
 
 impl MemoryDeadLetters {}
 
+#[async_trait]
 impl DeadLetters for MemoryDeadLetters {
-    fn push(&self, letter: DeadLetter, most: usize) -> StoreFuture<'_, ()> {
+    async fn push(&self, letter: DeadLetter, most: usize) -> StoreResult<()> {
         let mut letters = self.letters.lock();
         let tenant = letter.event.tenant.clone();
         letters.push(letter);
@@ -61,19 +64,19 @@ impl DeadLetters for MemoryDeadLetters {
             over -= usize::from(drop);
             !drop
         });
-        Box::pin(std::future::ready(Ok(())))
+        Ok(())
     }
 
-    fn list<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<DeadLetter>> {
+    async fn list(&self, tenant: &str) -> StoreResult<Vec<DeadLetter>> {
         let letters = self.letters.lock();
         let of_tenant = letters.iter().filter(|letter| letter.event.tenant == tenant).cloned().collect();
-        Box::pin(std::future::ready(Ok(of_tenant)))
+        Ok(of_tenant)
     }
 
-    fn take<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<DeadLetter>> {
+    async fn take(&self, tenant: &str, id: &str) -> StoreResult<Option<DeadLetter>> {
         let mut letters = self.letters.lock();
         let at = letters.iter().position(|letter| letter.event.tenant == tenant && letter.id == id);
         let letter = at.map(|at| letters.remove(at));
-        Box::pin(std::future::ready(Ok(letter)))
+        Ok(letter)
     }
 }

@@ -2,10 +2,8 @@
 
 use std::{error::Error, fmt, sync::Arc};
 
-use crate::future::BoxFuture;
-
 /// The answer of a store, which may fail with a [`StoreError`].
-pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+pub type StoreResult<T> = Result<T, StoreError>;
 
 /// What kind of failure a [`StoreError`] is, for callers that decide by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -3,10 +3,11 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::StoreFuture;
+use super::StoreResult;
 
 /// How long a manifest is kept.
 pub const MANIFEST_TTL: Duration = Duration::from_secs(3600);
@@ -29,22 +30,24 @@ impl Kept {
 }
 
 /// Keeps manifests, as JSON texts, by the names of their modules. What it has forgotten, or cannot give, is asked for anew.
+#[async_trait]
 pub trait ManifestCache: Send + Sync {
     /// The manifest, where it was put in within [`MANIFEST_TTL`].
-    fn get<'a>(&'a self, module: &'a str) -> StoreFuture<'a, Option<String>>;
+    async fn get(&self, module: &str) -> StoreResult<Option<String>>;
 
     /// Keeps a manifest in place of the one before.
-    fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> StoreFuture<'a, ()>;
+    async fn put(&self, module: &str, manifest: &str) -> StoreResult<()>;
 }
 
 /// Keeps what must not be forgotten of modules, as JSON texts by their names. What it acknowledges it has kept. That it cannot be read
 /// is not taken for nothing.
+#[async_trait]
 pub trait ManifestStore: Send + Sync {
     /// What was kept last.
-    fn kept<'a>(&'a self, module: &'a str, what: Kept) -> StoreFuture<'a, Option<String>>;
+    async fn kept(&self, module: &str, what: Kept) -> StoreResult<Option<String>>;
 
     /// Keeps a text in place of the one before.
-    fn keep<'a>(&'a self, module: &'a str, what: Kept, text: &'a str) -> StoreFuture<'a, ()>;
+    async fn keep(&self, module: &str, what: Kept, text: &str) -> StoreResult<()>;
 }
 
 /// Keeps all of it in memory, until the process ends.
@@ -55,33 +58,35 @@ pub struct MemoryManifests {
     kept: Mutex<HashMap<(String, Kept), String>>,
 }
 
+#[async_trait]
 impl ManifestCache for MemoryManifests {
-    fn get<'a>(&'a self, module: &'a str) -> StoreFuture<'a, Option<String>> {
+    async fn get(&self, module: &str) -> StoreResult<Option<String>> {
         let known = self.by_module.lock().get(module).cloned();
         let fresh = known.filter(|(until, _)| Instant::now() < *until).map(|(_, manifest)| manifest);
-        Box::pin(std::future::ready(Ok(fresh)))
+        Ok(fresh)
     }
 
-    fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> StoreFuture<'a, ()> {
+    async fn put(&self, module: &str, manifest: &str) -> StoreResult<()> {
         let now = Instant::now();
         let mut by_module = self.by_module.lock();
         by_module.retain(|_, (until, _)| now < *until);
         by_module.insert(module.to_owned(), (now + MANIFEST_TTL, manifest.to_owned()));
-        Box::pin(std::future::ready(Ok(())))
+        Ok(())
     }
 }
 
+#[async_trait]
 impl ManifestStore for MemoryManifests {
-    fn kept<'a>(&'a self, module: &'a str, what: Kept) -> StoreFuture<'a, Option<String>> {
+    async fn kept(&self, module: &str, what: Kept) -> StoreResult<Option<String>> {
         let kept = self.kept.lock();
         let text = kept.get(&(module.to_owned(), what)).cloned();
-        Box::pin(std::future::ready(Ok(text)))
+        Ok(text)
     }
 
-    fn keep<'a>(&'a self, module: &'a str, what: Kept, text: &'a str) -> StoreFuture<'a, ()> {
+    async fn keep(&self, module: &str, what: Kept, text: &str) -> StoreResult<()> {
         let mut kept = self.kept.lock();
         kept.insert((module.to_owned(), what), text.to_owned());
-        Box::pin(std::future::ready(Ok(())))
+        Ok(())
     }
 }
 

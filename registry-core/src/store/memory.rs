@@ -8,19 +8,19 @@ use std::{
     sync::Arc,
 };
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{
     ApiKey, ConversationError, ConversationLimits, ConversationStore, Expected, Persona, RemovedUser,
-    Session, StateError, StateLimits, StateSpace, StateStore, Store, StoreFuture, StoredConnection,
+    Session, StateError, StateLimits, StateSpace, StateStore, Store, StoreResult, StoredConnection,
     StoredResponse, StoredTool, StoredTranscript, TranscriptLimits, User,
     chats::MemoryChats,
     conversations::{MemoryConversations, MemoryTranscripts},
     state::MemoryState,
 };
-use crate::future::BoxFuture;
 
 /// A store in memory.
 #[derive(Debug)]
@@ -56,34 +56,34 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    fn read<T: Send + 'static>(&self, run: impl FnOnce(&State) -> T) -> StoreFuture<'_, T> {
+    fn read<T>(&self, run: impl FnOnce(&State) -> T) -> StoreResult<T> {
         let done = run(&self.state.lock());
-        Box::pin(std::future::ready(Ok(done)))
+        Ok(done)
     }
 
-    fn write<T: Send + 'static>(&self, run: impl FnOnce(&mut State) -> T) -> StoreFuture<'_, T> {
+    fn write<T>(&self, run: impl FnOnce(&mut State) -> T) -> StoreResult<T> {
         let mut state = self.state.lock();
         let done = run(&mut state);
         // Inside of the lock, so that no other change falls between the two.
         self.revision.send_modify(|revision| *revision += 1);
-        Box::pin(std::future::ready(Ok(done)))
+        Ok(done)
     }
 
     /// A change that the revision does not count.
-    fn alter<T: Send + 'static>(&self, run: impl FnOnce(&mut State) -> T) -> StoreFuture<'_, T> {
+    fn alter<T>(&self, run: impl FnOnce(&mut State) -> T) -> StoreResult<T> {
         let done = run(&mut self.state.lock());
-        Box::pin(std::future::ready(Ok(done)))
+        Ok(done)
     }
 
     /// A change where the revision is still this one, and `run` does it.
-    fn write_if(&self, revision: u64, run: impl FnOnce(&mut State) -> bool) -> StoreFuture<'_, bool> {
+    fn write_if(&self, revision: u64, run: impl FnOnce(&mut State) -> bool) -> StoreResult<bool> {
         let mut state = self.state.lock();
         let done = self.revision.send_if_modified(|known| {
             let done = *known == revision && run(&mut state);
             *known += u64::from(done);
             done
         });
-        Box::pin(std::future::ready(Ok(done)))
+        Ok(done)
     }
 }
 
@@ -95,74 +95,70 @@ fn key(tenant: &str, name: &str) -> (String, String) {
     (tenant.to_owned(), name.to_owned())
 }
 
+#[async_trait]
 impl Store for MemoryStore {
-    fn tools<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<StoredTool>> {
+    async fn tools(&self, tenant: &str) -> StoreResult<Vec<StoredTool>> {
         self.read(|state| of_tenant(&state.tools, tenant))
     }
 
-    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool, revision: u64) -> StoreFuture<'a, bool> {
+    async fn put_tool(&self, tenant: &str, tool: StoredTool, revision: u64) -> StoreResult<bool> {
         self.write_if(revision, |state| {
             state.tools.insert(key(tenant, &tool.tool_name), tool);
             true
         })
     }
 
-    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> StoreFuture<'a, ()> {
+    async fn remove_tool(&self, tenant: &str, tool: &str) -> StoreResult<()> {
         self.write(|state| drop(state.tools.remove(&key(tenant, tool))))
     }
 
-    fn personas<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<Persona>> {
+    async fn personas(&self, tenant: &str) -> StoreResult<Vec<Persona>> {
         self.read(|state| of_tenant(&state.personas, tenant))
     }
 
-    fn persona<'a>(&'a self, tenant: &'a str, name: &'a str) -> StoreFuture<'a, Option<Persona>> {
+    async fn persona(&self, tenant: &str, name: &str) -> StoreResult<Option<Persona>> {
         self.read(|state| state.personas.get(&key(tenant, name)).cloned())
     }
 
-    fn put_persona<'a>(&'a self, tenant: &'a str, persona: Persona) -> StoreFuture<'a, ()> {
+    async fn put_persona(&self, tenant: &str, persona: Persona) -> StoreResult<()> {
         self.write(|state| drop(state.personas.insert(key(tenant, &persona.name), persona)))
     }
 
-    fn remove_persona<'a>(&'a self, tenant: &'a str, name: &'a str) -> StoreFuture<'a, bool> {
+    async fn remove_persona(&self, tenant: &str, name: &str) -> StoreResult<bool> {
         self.write(|state| state.personas.remove(&key(tenant, name)).is_some())
     }
 
-    fn tenants(&self) -> StoreFuture<'_, Vec<String>> {
+    async fn tenants(&self) -> StoreResult<Vec<String>> {
         self.read(|state| {
             let all = state.users.keys().chain(state.tools.keys()).chain(state.personas.keys());
             all.map(|(tenant, _)| tenant.clone()).collect::<BTreeSet<_>>().into_iter().collect()
         })
     }
 
-    fn users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<User>> {
+    async fn users(&self, tenant: &str) -> StoreResult<Vec<User>> {
         self.read(|state| of_tenant(&state.users, tenant))
     }
 
-    fn count_users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, usize> {
+    async fn count_users(&self, tenant: &str) -> StoreResult<usize> {
         self.read(|state| state.users.keys().filter(|(of, _)| of == tenant).count())
     }
 
-    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>> {
+    async fn user(&self, tenant: &str, id: &str) -> StoreResult<Option<User>> {
         self.read(|state| state.users.get(&key(tenant, id)).cloned())
     }
 
-    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> StoreFuture<'a, ()> {
+    async fn put_user(&self, tenant: &str, user: User) -> StoreResult<()> {
         self.write(|state| drop(state.users.insert(key(tenant, &user.id), user)))
     }
 
-    fn change_user<'a>(&'a self, tenant: &'a str, user: User, revision: u64) -> StoreFuture<'a, bool> {
+    async fn change_user(&self, tenant: &str, user: User, revision: u64) -> StoreResult<bool> {
         self.write_if(revision, |state| {
             let known = state.users.get_mut(&key(tenant, &user.id));
             known.map(|known| *known = user).is_some()
         })
     }
 
-    fn remove_user<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        at: Timestamp,
-    ) -> StoreFuture<'a, RemovedUser> {
+    async fn remove_user(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<RemovedUser> {
         self.write(|state| {
             let opens =
                 |key: &&mut ApiKey| key.tenant == tenant && key.user == id && key.revoked_at.is_none();
@@ -180,33 +176,33 @@ impl Store for MemoryStore {
         })
     }
 
-    fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
+    async fn keys(&self, tenant: &str) -> StoreResult<Vec<ApiKey>> {
         self.read(|state| state.keys.iter().filter(|key| key.tenant == tenant).cloned().collect())
     }
 
-    fn keys_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
+    async fn keys_of(&self, tenant: &str, user: &str) -> StoreResult<Vec<ApiKey>> {
         self.read(|state| {
             let theirs = |key: &&ApiKey| key.tenant == tenant && key.user == user;
             state.keys.iter().filter(theirs).cloned().collect()
         })
     }
 
-    fn key_of_id<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
+    async fn key_of_id(&self, tenant: &str, id: &str) -> StoreResult<Option<ApiKey>> {
         self.read(|state| state.keys.iter().find(|key| key.tenant == tenant && key.id == id).cloned())
     }
 
-    fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
+    async fn key(&self, sha256: &str) -> StoreResult<Option<ApiKey>> {
         self.read(|state| {
             let opens = |key: &&ApiKey| key.sha256 == sha256 && key.revoked_at.is_none();
             state.keys.iter().find(opens).cloned()
         })
     }
 
-    fn has_keys(&self) -> StoreFuture<'_, bool> {
+    async fn has_keys(&self) -> StoreResult<bool> {
         self.read(|state| state.keys.iter().any(|key| key.revoked_at.is_none()))
     }
 
-    fn put_key(&self, new: ApiKey) -> StoreFuture<'_, bool> {
+    async fn put_key(&self, new: ApiKey) -> StoreResult<bool> {
         self.write(|state| {
             let is_known = state.users.contains_key(&key(&new.tenant, &new.user));
             if is_known {
@@ -216,14 +212,14 @@ impl Store for MemoryStore {
         })
     }
 
-    fn revoke_key<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
+    async fn revoke_key(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<bool> {
         self.write(|state| {
             let opens = |key: &&mut ApiKey| key.tenant == tenant && key.id == id && key.revoked_at.is_none();
             state.keys.iter_mut().find(opens).map(|key| key.revoked_at = Some(at)).is_some()
         })
     }
 
-    fn put_session(&self, session: Session, most: usize) -> StoreFuture<'_, bool> {
+    async fn put_session(&self, session: Session, most: usize) -> StoreResult<bool> {
         let mut state = self.state.lock();
         let is_known = state.users.contains_key(&key(&session.tenant, &session.user));
         if is_known {
@@ -240,22 +236,17 @@ impl Store for MemoryStore {
                 !goes
             });
         }
-        Box::pin(std::future::ready(Ok(is_known)))
+        Ok(is_known)
     }
 
-    fn session<'a>(&'a self, sha256: &'a str, now: Timestamp) -> StoreFuture<'a, Option<Session>> {
+    async fn session(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<Session>> {
         self.read(|state| {
             let opens = |session: &&Session| session.sha256 == sha256 && session.expires_at > now;
             state.sessions.iter().find(opens).cloned()
         })
     }
 
-    fn sessions<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        now: Timestamp,
-    ) -> StoreFuture<'a, Vec<Session>> {
+    async fn sessions(&self, tenant: &str, user: &str, now: Timestamp) -> StoreResult<Vec<Session>> {
         self.read(|state| {
             let is_theirs = |session: &&Session| {
                 session.tenant == tenant && session.user == user && session.expires_at > now
@@ -264,136 +255,130 @@ impl Store for MemoryStore {
         })
     }
 
-    fn end_session<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+    async fn end_session(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool> {
         let mut state = self.state.lock();
         let before = state.sessions.len();
         state.sessions.retain(|other| other.tenant != tenant || other.user != user || other.id != id);
         let ended = state.sessions.len() < before;
-        Box::pin(std::future::ready(Ok(ended)))
+        Ok(ended)
     }
 
-    fn revision(&self) -> StoreFuture<'_, u64> {
-        Box::pin(std::future::ready(Ok(*self.revision.borrow())))
+    async fn revision(&self) -> StoreResult<u64> {
+        Ok(*self.revision.borrow())
     }
 
-    fn changed(&self, since: u64) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            // The sender is this store, so the channel is never closed.
-            let _ = self.revision.subscribe().wait_for(|revision| *revision != since).await;
-        })
+    async fn changed(&self, since: u64) {
+        // The sender is this store, so the channel is never closed.
+        let _ = self.revision.subscribe().wait_for(|revision| *revision != since).await;
     }
 }
 
 /// None of it raises the revision, which is that of registrations, users and keys.
+#[async_trait]
 impl ConversationStore for MemoryStore {
-    fn keep_response<'a>(
-        &'a self,
+    async fn keep_response(
+        &self,
         response: StoredResponse,
         now: Timestamp,
-        limits: &'a ConversationLimits,
-    ) -> BoxFuture<'a, Result<(), ConversationError>> {
-        Box::pin(std::future::ready(self.state.lock().conversations.keep(response, now, limits)))
+        limits: &ConversationLimits,
+    ) -> Result<(), ConversationError> {
+        self.state.lock().conversations.keep(response, now, limits)
     }
 
-    fn response<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        id: &'a str,
+    async fn response(
+        &self,
+        tenant: &str,
+        user: &str,
+        id: &str,
         since: Timestamp,
-    ) -> StoreFuture<'a, Option<StoredResponse>> {
+    ) -> StoreResult<Option<StoredResponse>> {
         self.read(|state| state.conversations.response(tenant, user, id, since))
     }
 
-    fn response_chain<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        id: &'a str,
+    async fn response_chain(
+        &self,
+        tenant: &str,
+        user: &str,
+        id: &str,
         since: Timestamp,
-        limits: &'a ConversationLimits,
-    ) -> BoxFuture<'a, Result<Vec<Arc<str>>, ConversationError>> {
+        limits: &ConversationLimits,
+    ) -> Result<Vec<Arc<str>>, ConversationError> {
         let chain = self.state.lock().conversations.chain(tenant, user, id, since, limits);
-        Box::pin(std::future::ready(chain))
+        chain
     }
 
-    fn delete_response<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
-        Box::pin(std::future::ready(Ok(self.state.lock().conversations.delete(tenant, user, id))))
+    async fn delete_response(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool> {
+        Ok(self.state.lock().conversations.delete(tenant, user, id))
     }
 
-    fn delete_conversations_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
-        Box::pin(std::future::ready(Ok(self.state.lock().conversations.delete_of(tenant, user))))
+    async fn delete_conversations_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
+        Ok(self.state.lock().conversations.delete_of(tenant, user))
     }
 
-    fn delete_expired(&self, since: Timestamp) -> StoreFuture<'_, ()> {
+    async fn delete_expired(&self, since: Timestamp) -> StoreResult<()> {
         self.state.lock().conversations.delete_expired(since);
-        Box::pin(std::future::ready(Ok(())))
+        Ok(())
     }
 
-    fn keep_transcript<'a>(
-        &'a self,
+    async fn keep_transcript(
+        &self,
         transcript: StoredTranscript,
         since: Timestamp,
-        limits: &'a TranscriptLimits,
-    ) -> StoreFuture<'a, ()> {
+        limits: &TranscriptLimits,
+    ) -> StoreResult<()> {
         self.state.lock().transcripts.keep(transcript, since, limits);
-        Box::pin(std::future::ready(Ok(())))
+        Ok(())
     }
 
-    fn transcripts<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        keys: &'a [String],
+    async fn transcripts(
+        &self,
+        tenant: &str,
+        user: &str,
+        keys: &[String],
         since: Timestamp,
-        limits: &'a TranscriptLimits,
-    ) -> StoreFuture<'a, Vec<StoredTranscript>> {
+        limits: &TranscriptLimits,
+    ) -> StoreResult<Vec<StoredTranscript>> {
         self.read(|state| state.transcripts.find(tenant, user, keys, since, limits))
     }
 
-    fn use_transcripts<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        keys: &'a [String],
+    async fn use_transcripts(
+        &self,
+        tenant: &str,
+        user: &str,
+        keys: &[String],
         now: Timestamp,
-    ) -> StoreFuture<'a, ()> {
+    ) -> StoreResult<()> {
         self.state.lock().transcripts.note_use(tenant, user, keys, now);
-        Box::pin(std::future::ready(Ok(())))
+        Ok(())
     }
 
-    fn delete_transcripts<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        keys: &'a [String],
-    ) -> StoreFuture<'a, ()> {
+    async fn delete_transcripts(&self, tenant: &str, user: &str, keys: &[String]) -> StoreResult<()> {
         self.state.lock().transcripts.delete(tenant, user, keys);
-        Box::pin(std::future::ready(Ok(())))
+        Ok(())
     }
 
-    fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()> {
+    async fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
         self.state.lock().transcripts.sweep(since, max_total_bytes);
-        Box::pin(std::future::ready(Ok(())))
+        Ok(())
     }
 
-    fn keep_file<'a>(
-        &'a self,
+    async fn keep_file(
+        &self,
         file: StoredTranscript,
         since: Timestamp,
-        limits: &'a TranscriptLimits,
-    ) -> StoreFuture<'a, ()> {
+        limits: &TranscriptLimits,
+    ) -> StoreResult<()> {
         self.state.lock().files.keep(file, since, limits);
-        Box::pin(std::future::ready(Ok(())))
+        Ok(())
     }
 
-    fn file<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        key: &'a str,
+    async fn file(
+        &self,
+        tenant: &str,
+        user: &str,
+        key: &str,
         since: Timestamp,
-    ) -> StoreFuture<'a, Option<Arc<str>>> {
+    ) -> StoreResult<Option<Arc<str>>> {
         self.read(|state| {
             let limits = &TranscriptLimits::FILES;
             let found = state.files.find(tenant, user, &[key.to_owned()], since, limits);
@@ -401,45 +386,46 @@ impl ConversationStore for MemoryStore {
         })
     }
 
-    fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()> {
+    async fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
         self.state.lock().files.sweep(since, max_total_bytes);
-        Box::pin(std::future::ready(Ok(())))
+        Ok(())
     }
 }
 
+#[async_trait]
 impl StateStore for MemoryStore {
-    fn state<'a>(&'a self, space: &'a StateSpace, key: &'a str) -> StoreFuture<'a, Option<String>> {
+    async fn state(&self, space: &StateSpace, key: &str) -> StoreResult<Option<String>> {
         self.read(|state| state.values.get(space, key))
     }
 
-    fn put_state<'a>(
-        &'a self,
-        space: &'a StateSpace,
-        key: &'a str,
-        value: Option<&'a str>,
-        expected: Expected<'a>,
-        limits: &'a StateLimits,
-    ) -> BoxFuture<'a, Result<bool, StateError>> {
+    async fn put_state(
+        &self,
+        space: &StateSpace,
+        key: &str,
+        value: Option<&str>,
+        expected: Expected<'_>,
+        limits: &StateLimits,
+    ) -> Result<bool, StateError> {
         let put = self.state.lock().values.put(space, key, value, expected, limits);
-        Box::pin(std::future::ready(put))
+        put
     }
 
-    fn state_keys<'a>(&'a self, space: &'a StateSpace) -> StoreFuture<'a, Vec<String>> {
+    async fn state_keys(&self, space: &StateSpace) -> StoreResult<Vec<String>> {
         self.read(|state| state.values.keys(space))
     }
 
-    fn states_of_users<'a>(
-        &'a self,
-        tenant: &'a str,
-        name: &'a str,
-        key: &'a str,
-        after: &'a str,
+    async fn states_of_users(
+        &self,
+        tenant: &str,
+        name: &str,
+        key: &str,
+        after: &str,
         most: usize,
-    ) -> StoreFuture<'a, Vec<(String, String)>> {
+    ) -> StoreResult<Vec<(String, String)>> {
         self.read(|state| state.values.of_users(tenant, name, key, after, most))
     }
 
-    fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
-        Box::pin(std::future::ready(Ok(self.state.lock().values.delete_of(tenant, user))))
+    async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
+        Ok(self.state.lock().values.delete_of(tenant, user))
     }
 }

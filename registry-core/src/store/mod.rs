@@ -17,11 +17,11 @@ mod persona;
 mod session;
 mod state;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
-    future::BoxFuture,
     policy::{Permission, ToolLimits},
     spec::ToolSpec,
 };
@@ -35,7 +35,7 @@ pub use conversations::{
     StoredTranscript, TranscriptLimits,
 };
 pub use dead_letters::{DeadLetter, DeadLetters, MemoryDeadLetters};
-pub use error::{StoreError, StoreErrorKind, StoreFuture};
+pub use error::{StoreError, StoreErrorKind, StoreResult};
 pub use key::{KEY_PREFIX, hash_key};
 pub use manifest::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, MemoryManifests};
 pub use memory::MemoryStore;
@@ -121,95 +121,90 @@ pub struct RemovedUser {
 /// Keeps registrations and switches, personas, users, keys and sessions. What it acknowledges it has kept.
 ///
 /// Every change raises the revision, also one that another server makes. Every method fails when the store does.
+#[async_trait]
 pub trait Store: Send + Sync {
     /// All that is kept about the tenant's tools, by name.
-    fn tools<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<StoredTool>>;
+    async fn tools(&self, tenant: &str) -> StoreResult<Vec<StoredTool>>;
 
     /// Keeps a tool in place of what was kept under its name, where the revision is still this one, in one step; otherwise false, and
     /// nothing has changed. So a tool that another server has changed meanwhile is not put back to what it was.
-    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool, revision: u64) -> StoreFuture<'a, bool>;
+    async fn put_tool(&self, tenant: &str, tool: StoredTool, revision: u64) -> StoreResult<bool>;
 
     /// Forgets a tool. None of that name: nothing to do.
-    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> StoreFuture<'a, ()>;
+    async fn remove_tool(&self, tenant: &str, tool: &str) -> StoreResult<()>;
 
     /// The tenant's personas, by name.
-    fn personas<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<Persona>>;
+    async fn personas(&self, tenant: &str) -> StoreResult<Vec<Persona>>;
 
     /// The persona of that name.
-    fn persona<'a>(&'a self, tenant: &'a str, name: &'a str) -> StoreFuture<'a, Option<Persona>>;
+    async fn persona(&self, tenant: &str, name: &str) -> StoreResult<Option<Persona>>;
 
     /// Keeps a persona in place of the one of that name.
-    fn put_persona<'a>(&'a self, tenant: &'a str, persona: Persona) -> StoreFuture<'a, ()>;
+    async fn put_persona(&self, tenant: &str, persona: Persona) -> StoreResult<()>;
 
     /// Forgets the persona of that name; false if there is none. Users who have it may use none of its modules any more.
-    fn remove_persona<'a>(&'a self, tenant: &'a str, name: &'a str) -> StoreFuture<'a, bool>;
+    async fn remove_persona(&self, tenant: &str, name: &str) -> StoreResult<bool>;
 
     /// The tenants that have users, personas or tools here, by name.
-    fn tenants(&self) -> StoreFuture<'_, Vec<String>>;
+    async fn tenants(&self) -> StoreResult<Vec<String>>;
 
     /// The tenant's users, by id.
-    fn users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<User>>;
+    async fn users(&self, tenant: &str) -> StoreResult<Vec<User>>;
 
     /// How many users the tenant has.
-    fn count_users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, usize>;
+    async fn count_users(&self, tenant: &str) -> StoreResult<usize>;
 
     /// The user of that id.
-    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>>;
+    async fn user(&self, tenant: &str, id: &str) -> StoreResult<Option<User>>;
 
     /// Keeps a user in place of the one of that id.
-    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> StoreFuture<'a, ()>;
+    async fn put_user(&self, tenant: &str, user: User) -> StoreResult<()>;
 
     /// Changes a user who is there, where the revision is still this one, in one step; otherwise false, and nothing has changed. So
     /// nothing that was changed meanwhile is put back, and nobody who was removed.
-    fn change_user<'a>(&'a self, tenant: &'a str, user: User, revision: u64) -> StoreFuture<'a, bool>;
+    async fn change_user(&self, tenant: &str, user: User, revision: u64) -> StoreResult<bool>;
 
     /// Forgets the user of that id, revokes all the user's keys, ends the sessions and deletes the conversations, chats, transcripts, files and values of tools that this store
     /// keeps of the user: all of it or nothing.
-    fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp)
-    -> StoreFuture<'a, RemovedUser>;
+    async fn remove_user(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<RemovedUser>;
 
     /// The tenant's keys, oldest first, those that were revoked too.
-    fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>>;
+    async fn keys(&self, tenant: &str) -> StoreResult<Vec<ApiKey>>;
 
     /// The keys of one user, oldest first, those that were revoked too.
-    fn keys_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, Vec<ApiKey>>;
+    async fn keys_of(&self, tenant: &str, user: &str) -> StoreResult<Vec<ApiKey>>;
 
     /// The tenant's key of that id, also one that was revoked.
-    fn key_of_id<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<ApiKey>>;
+    async fn key_of_id(&self, tenant: &str, id: &str) -> StoreResult<Option<ApiKey>>;
 
     /// The key of that hash, of whichever tenant, that has not been revoked.
-    fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>>;
+    async fn key(&self, sha256: &str) -> StoreResult<Option<ApiKey>>;
 
     /// Whether any key, of whichever tenant, still opens anything.
-    fn has_keys(&self) -> StoreFuture<'_, bool>;
+    async fn has_keys(&self) -> StoreResult<bool>;
 
     /// Keeps a key; false, and nothing is kept, where its user is not known.
-    fn put_key(&self, key: ApiKey) -> StoreFuture<'_, bool>;
+    async fn put_key(&self, key: ApiKey) -> StoreResult<bool>;
 
     /// Revokes the tenant's key of that id; false if there is none that still opens anything.
-    fn revoke_key<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool>;
+    async fn revoke_key(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<bool>;
 
     /// Keeps a session; false, and nothing is kept, where its user is not known. The user's oldest sessions beyond `most` give way, and all that have expired.
     /// Sessions do not raise the revision.
-    fn put_session(&self, session: Session, most: usize) -> StoreFuture<'_, bool>;
+    async fn put_session(&self, session: Session, most: usize) -> StoreResult<bool>;
 
     /// The session of that hash, of whichever tenant, that has not expired.
-    fn session<'a>(&'a self, sha256: &'a str, now: Timestamp) -> StoreFuture<'a, Option<Session>>;
+    async fn session(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<Session>>;
 
     /// A user's sessions that have not expired, oldest first.
-    fn sessions<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        now: Timestamp,
-    ) -> StoreFuture<'a, Vec<Session>>;
+    async fn sessions(&self, tenant: &str, user: &str, now: Timestamp) -> StoreResult<Vec<Session>>;
 
     /// Ends a user's session; false if there is none of that id.
-    fn end_session<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool>;
+    async fn end_session(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool>;
 
     /// A number that every change raises.
-    fn revision(&self) -> StoreFuture<'_, u64>;
+    async fn revision(&self) -> StoreResult<u64>;
 
     /// Waits until the revision is no longer this one. It may return early: whoever waits reads the revision again.
-    fn changed(&self, since: u64) -> BoxFuture<'_, ()>;
+    async fn changed(&self, since: u64);
 }

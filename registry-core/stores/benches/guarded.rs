@@ -13,16 +13,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use async_trait::async_trait;
 use divan::{Bencher, black_box};
 use registry_core::{
-    BoxFuture, Caller, Permission, Registry, RegistryBuilder, ToolCall, ToolContext, ToolPolicy, ToolResult,
-    ToolSpec,
+    Caller, Permission, Registry, RegistryBuilder, ToolCall, ToolContext, ToolPolicy, ToolResult, ToolSpec,
     guard::{
         audit::{AuditRecord, AuditSink, MemoryAudit},
         gate::{Gate, GateAnswer, GateError, GateRequest},
     },
     handler_fn,
-    store::StoreFuture,
+    store::StoreResult,
 };
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
@@ -38,26 +38,28 @@ fn main() {
 
 struct Approves;
 
+#[async_trait]
 impl Gate for Approves {
     fn name(&self) -> &str {
         "approves"
     }
 
-    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
-        Box::pin(std::future::ready(Ok(GateAnswer::Approved)))
+    async fn check(&self, _: GateRequest<'_>) -> Result<GateAnswer, GateError> {
+        Ok(GateAnswer::Approved)
     }
 }
 
 /// No audit at all.
 struct Unaudited;
 
+#[async_trait]
 impl AuditSink for Unaudited {
     fn is_enabled(&self) -> bool {
         false
     }
 
-    fn record(&self, _: AuditRecord) -> StoreFuture<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
+    async fn record(&self, _: AuditRecord) -> StoreResult<()> {
+        Ok(())
     }
 }
 

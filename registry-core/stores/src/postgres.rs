@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use sqlx::{
     ConnectOptions, Connection, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgListener, PgPoolOptions},
@@ -9,7 +10,7 @@ use sqlx::{
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::sql::{Database, Link, Row, SqlStore, Statement, failure};
-use registry_core::store::{StoreError, StoreFuture};
+use registry_core::store::{StoreError, StoreResult};
 
 /// How soon a change by another server is seen when its notice is lost; else it is seen at once.
 const POLL: Duration = Duration::from_millis(900);
@@ -72,7 +73,7 @@ impl PostgresSettings {
     /// # Errors
     /// Names the host and the database: when it cannot be reached, lets nobody in, or was written by a
     /// newer program.
-    pub async fn open(&self) -> Result<SqlStore, StoreError> {
+    pub async fn open(&self) -> StoreResult<SqlStore> {
         let options: PgConnectOptions = self.url.parse().map_err(|error| {
             StoreError::invalid(format!("the URL of the database is not understood: {error}"))
         })?;
@@ -137,25 +138,25 @@ fn no_answer() -> StoreError {
     StoreError::unavailable("no answer in time")
 }
 
+#[async_trait]
 impl Database for Server {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn connect(&self) -> StoreFuture<'_, Box<dyn Link>> {
-        Box::pin(async {
+    async fn connect(&self) -> StoreResult<Box<dyn Link>> {
+        async {
             match tokio::time::timeout(CONNECT, PgConnection::connect_with(&self.options)).await {
                 Ok(connection) => Ok(Box::new(connection.map_err(failure)?) as Box<dyn Link>),
                 Err(_) => Err(no_answer()),
             }
-        })
+        }
+        .await
     }
 
-    fn read(&self, statement: Statement) -> StoreFuture<'_, Vec<Row>> {
+    async fn read(&self, statement: Statement) -> StoreResult<Vec<Row>> {
         let reading = async { self.readers.acquire().await.map_err(failure)?.fetch(statement).await };
-        Box::pin(
-            async move { tokio::time::timeout(LONGEST, reading).await.unwrap_or_else(|_| Err(no_answer())) },
-        )
+        tokio::time::timeout(LONGEST, reading).await.unwrap_or_else(|_| Err(no_answer()))
     }
 
     fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement> {

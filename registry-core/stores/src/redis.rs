@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use redis::{
@@ -21,7 +22,7 @@ use tokio::time::Instant;
 
 use registry_core::{
     guard::limits::{Charge, Limit, Limited, Usage},
-    store::{MANIFEST_TTL, ManifestCache, StoreError, StoreFuture},
+    store::{MANIFEST_TTL, ManifestCache, StoreError, StoreResult},
 };
 
 /// How long an answer may take; a store behind it is not much slower.
@@ -52,7 +53,7 @@ impl Redis {
     ///
     /// # Errors
     /// When the URL is none.
-    pub fn new(url: &str) -> Result<Self, StoreError> {
+    pub fn new(url: &str) -> StoreResult<Self> {
         let invalid = |error| StoreError::invalid(format!("the URL of Redis is not understood: {error}"));
         let config = ConnectionManagerConfig::new()
             .set_number_of_retries(0)
@@ -65,7 +66,7 @@ impl Redis {
     }
 
     /// Asks, unless it is resting.
-    async fn ask<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T, StoreError> {
+    async fn ask<T: FromRedisValue>(&self, command: &redis::Cmd) -> StoreResult<T> {
         let resting = *self.shared.resting.lock();
         if resting.is_some_and(|until| Instant::now() < until) {
             return Err(no_answer());
@@ -133,7 +134,7 @@ impl<U: Usage> RedisUsage<U> {
     }
 
     /// What is remembered, and how many calls were taken back lately.
-    async fn remembered(&self, keys: &[String; 2]) -> Result<(Option<Reached>, String), StoreError> {
+    async fn remembered(&self, keys: &[String; 2]) -> StoreResult<(Option<Reached>, String)> {
         let (reached, refunds): (Option<String>, Option<String>) =
             self.redis.ask(redis::cmd("MGET").arg(keys)).await?;
         // What is not understood was written by another version: it is not believed.
@@ -154,37 +155,34 @@ impl<U: Usage> RedisUsage<U> {
     }
 }
 
+#[async_trait]
 impl<U: Usage> Usage for RedisUsage<U> {
-    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
-        Box::pin(async move {
-            let keys = Self::keys(charge);
-            let remembered = self.remembered(&keys).await.ok();
-            if let Some((Some(reached), _)) = &remembered
-                && charge.at < reached.free_at
-            {
-                let limit = match reached.daily {
-                    true => Limit::Daily(charge.daily_limit),
-                    false => Limit::Cooldown(charge.cooldown),
-                };
-                return Ok(Some(Limited { limit, free_at: reached.free_at }));
-            }
-            let limited = self.authority.charge(charge).await?;
-            if let (Some(limited), Some((_, refunds))) = (&limited, remembered) {
-                self.remember(&keys, &refunds, charge, limited).await;
-            }
-            Ok(limited)
-        })
+    async fn charge(&self, charge: &Charge) -> StoreResult<Option<Limited>> {
+        let keys = Self::keys(charge);
+        let remembered = self.remembered(&keys).await.ok();
+        if let Some((Some(reached), _)) = &remembered
+            && charge.at < reached.free_at
+        {
+            let limit = match reached.daily {
+                true => Limit::Daily(charge.daily_limit),
+                false => Limit::Cooldown(charge.cooldown),
+            };
+            return Ok(Some(Limited { limit, free_at: reached.free_at }));
+        }
+        let limited = self.authority.charge(charge).await?;
+        if let (Some(limited), Some((_, refunds))) = (&limited, remembered) {
+            self.remember(&keys, &refunds, charge, limited).await;
+        }
+        Ok(limited)
     }
 
-    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
-        Box::pin(async move {
-            self.authority.refund(charge).await?;
-            let mut command = redis::cmd("EVAL");
-            command.arg(FORGET).arg(2).arg(&Self::keys(charge)).arg(REMEMBERED.as_millis().to_string());
-            // Where it fails, what is remembered is soon forgotten.
-            let _: Result<(), StoreError> = self.redis.ask(&command).await;
-            Ok(())
-        })
+    async fn refund(&self, charge: &Charge) -> StoreResult<()> {
+        self.authority.refund(charge).await?;
+        let mut command = redis::cmd("EVAL");
+        command.arg(FORGET).arg(2).arg(&Self::keys(charge)).arg(REMEMBERED.as_millis().to_string());
+        // Where it fails, what is remembered is soon forgotten.
+        let _: Result<(), StoreError> = self.redis.ask(&command).await;
+        Ok(())
     }
 }
 
@@ -203,16 +201,15 @@ fn manifest_key(module: &str) -> String {
     format!("module_manifest:{module}")
 }
 
+#[async_trait]
 impl ManifestCache for RedisManifests {
-    fn get<'a>(&'a self, module: &'a str) -> StoreFuture<'a, Option<String>> {
-        Box::pin(async move { self.0.ask(redis::cmd("GET").arg(manifest_key(module))).await })
+    async fn get(&self, module: &str) -> StoreResult<Option<String>> {
+        self.0.ask(redis::cmd("GET").arg(manifest_key(module))).await
     }
 
-    fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> StoreFuture<'a, ()> {
-        Box::pin(async move {
-            let mut command = redis::cmd("SET");
-            command.arg(manifest_key(module)).arg(manifest).arg("EX").arg(MANIFEST_TTL.as_secs());
-            self.0.ask(&command).await
-        })
+    async fn put(&self, module: &str, manifest: &str) -> StoreResult<()> {
+        let mut command = redis::cmd("SET");
+        command.arg(manifest_key(module)).arg(manifest).arg("EX").arg(MANIFEST_TTL.as_secs());
+        self.0.ask(&command).await
     }
 }

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use async_trait::async_trait;
 use sqlx::{
     ConnectOptions, Connection, SqliteConnection, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -16,7 +17,7 @@ use tokio::{sync::watch, time::sleep};
 use crate::sql::{Database, Link, Row, SqlStore, Statement, failure};
 use registry_core::{
     private::{private_file, private_folder},
-    store::{StoreError, StoreFuture},
+    store::{StoreError, StoreResult},
 };
 
 /// How soon a change by another process is seen.
@@ -93,7 +94,7 @@ impl SqliteSettings {
     /// # Errors
     /// Names the file: when it cannot be made or read, is no SQLite database, or was written by a newer
     /// program.
-    pub async fn open(&self) -> Result<SqlStore, StoreError> {
+    pub async fn open(&self) -> StoreResult<SqlStore> {
         if let Some(folder) = self.file.parent() {
             private_folder(folder)
                 .map_err(|error| StoreError::unavailable(error).of(folder.display().to_string()))?;
@@ -169,12 +170,13 @@ fn identity(_: &Path) -> Option<(u64, u64)> {
     None
 }
 
+#[async_trait]
 impl Database for File {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn check(&self) -> Result<(), StoreError> {
+    fn check(&self) -> StoreResult<()> {
         if self.identity.is_none() || identity(&self.path) == self.identity {
             return Ok(());
         }
@@ -182,16 +184,17 @@ impl Database for File {
         Err(StoreError::unavailable(cause).of(&*self.name))
     }
 
-    fn connect(&self) -> StoreFuture<'_, Box<dyn Link>> {
-        Box::pin(async {
+    async fn connect(&self) -> StoreResult<Box<dyn Link>> {
+        async {
             let connect = || SqliteConnection::connect_with(&self.options);
             let connection = retry_busy(self.patience, connect).await.map_err(failure)?;
             Ok(Box::new(connection) as Box<dyn Link>)
-        })
+        }
+        .await
     }
 
-    fn read(&self, statement: Statement) -> StoreFuture<'_, Vec<Row>> {
-        Box::pin(async { self.readers.acquire().await.map_err(failure)?.fetch(statement).await })
+    async fn read(&self, statement: Statement) -> StoreResult<Vec<Row>> {
+        async { self.readers.acquire().await.map_err(failure)?.fetch(statement).await }.await
     }
 
     fn begin(&self, _: &BTreeSet<i32>) -> Vec<Statement> {

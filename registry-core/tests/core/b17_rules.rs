@@ -8,9 +8,10 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use registry_core::{
-    BoxFuture, Caller, Conversation, Effect, ErrorKind, Permission, Registry, RegistryBuilder, ToolCall,
-    ToolContext, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
+    Caller, Conversation, Effect, ErrorKind, Permission, Registry, RegistryBuilder, ToolCall, ToolContext,
+    ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
     flow::{HasRead, Reads, TurnFlow},
     guard::{
         approval::ApprovalAnswer,
@@ -20,7 +21,7 @@ use registry_core::{
     },
     handler_fn,
     store::{
-        Expected, MemoryStore, StateError, StateLimits, StateSpace, StateStore, StoreError, StoreFuture,
+        Expected, MemoryStore, StateError, StateLimits, StateSpace, StateStore, StoreError, StoreResult,
     },
 };
 use serde_json::{Value, json};
@@ -288,13 +289,14 @@ async fn b20_a_yes_from_before_something_was_read_is_none_to_what_was_read() {
 
 struct Says(fn() -> GateAnswer);
 
+#[async_trait]
 impl Gate for Says {
     fn name(&self) -> &str {
         "rules of the house"
     }
 
-    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
-        Box::pin(async { Ok((self.0)()) })
+    async fn check(&self, _: GateRequest<'_>) -> Result<GateAnswer, GateError> {
+        async { Ok((self.0)()) }.await
     }
 }
 
@@ -365,42 +367,44 @@ async fn b17_a_person_has_so_many_rules_and_no_more() {
 /// A store that can be taken away.
 struct Flaky(MemoryStore, AtomicBool);
 
+#[async_trait]
 impl StateStore for Flaky {
-    fn state<'a>(&'a self, space: &'a StateSpace, key: &'a str) -> StoreFuture<'a, Option<String>> {
+    async fn state(&self, space: &StateSpace, key: &str) -> StoreResult<Option<String>> {
         match self.1.load(Ordering::SeqCst) {
             true => Box::pin(async { Err(StoreError::unavailable("the disk is gone")) }),
             false => self.0.state(space, key),
         }
+        .await
     }
 
-    fn put_state<'a>(
-        &'a self,
-        space: &'a StateSpace,
-        key: &'a str,
-        value: Option<&'a str>,
-        expected: Expected<'a>,
-        limits: &'a StateLimits,
-    ) -> BoxFuture<'a, Result<bool, StateError>> {
-        self.0.put_state(space, key, value, expected, limits)
+    async fn put_state(
+        &self,
+        space: &StateSpace,
+        key: &str,
+        value: Option<&str>,
+        expected: Expected<'_>,
+        limits: &StateLimits,
+    ) -> Result<bool, StateError> {
+        self.0.put_state(space, key, value, expected, limits).await
     }
 
-    fn state_keys<'a>(&'a self, space: &'a StateSpace) -> StoreFuture<'a, Vec<String>> {
-        self.0.state_keys(space)
+    async fn state_keys(&self, space: &StateSpace) -> StoreResult<Vec<String>> {
+        self.0.state_keys(space).await
     }
 
-    fn states_of_users<'a>(
-        &'a self,
-        tenant: &'a str,
-        name: &'a str,
-        key: &'a str,
-        after: &'a str,
+    async fn states_of_users(
+        &self,
+        tenant: &str,
+        name: &str,
+        key: &str,
+        after: &str,
         most: usize,
-    ) -> StoreFuture<'a, Vec<(String, String)>> {
-        self.0.states_of_users(tenant, name, key, after, most)
+    ) -> StoreResult<Vec<(String, String)>> {
+        self.0.states_of_users(tenant, name, key, after, most).await
     }
 
-    fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
-        self.0.delete_state_of(tenant, user)
+    async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
+        self.0.delete_state_of(tenant, user).await
     }
 }
 

@@ -8,9 +8,10 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use registry_core::{
-    AskError, BoxFuture, Caller, Effect, ErrorKind, Permission, QuestionError, Registry, ToolCall,
-    ToolContext, ToolError, ToolEvent, ToolPolicy, ToolResult, ToolSpec,
+    AskError, Caller, Effect, ErrorKind, Permission, QuestionError, Registry, ToolCall, ToolContext,
+    ToolError, ToolEvent, ToolPolicy, ToolResult, ToolSpec,
     guard::{
         approval::{ApprovalAnswer, ApprovalState, Approvals, MemoryApprovals},
         audit::MemoryAudit,
@@ -386,19 +387,13 @@ async fn b19_who_declines_in_a_later_request_is_not_asked_again_by_the_same_call
 
 struct Oracle;
 
+#[async_trait]
 impl LanguageModel for Oracle {
-    fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
-        Box::pin(async move {
-            match question.prompt.as_str() {
-                "fail" => Err(ToolError::failed("no").retryable()),
-                _ => Ok(ModelAnswer {
-                    text: "yes".into(),
-                    input_tokens: 10,
-                    output_tokens: 1,
-                    truncated: false,
-                }),
-            }
-        })
+    async fn answer(&self, question: ModelQuestion) -> Result<ModelAnswer, ToolError> {
+        match question.prompt.as_str() {
+            "fail" => Err(ToolError::failed("no").retryable()),
+            _ => Ok(ModelAnswer { text: "yes".into(), input_tokens: 10, output_tokens: 1, truncated: false }),
+        }
     }
 }
 

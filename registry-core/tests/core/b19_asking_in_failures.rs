@@ -8,11 +8,12 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use registry_core::{
-    BoxFuture, Caller, Effect, Permission, Registry, ToolCall, ToolContext, ToolOutcome, ToolPolicy,
-    ToolResult, ToolSpec, handler_fn,
+    Caller, Effect, Permission, Registry, ToolCall, ToolContext, ToolOutcome, ToolPolicy, ToolResult,
+    ToolSpec, handler_fn,
     store::{
-        Expected, MemoryStore, StateError, StateLimits, StateSpace, StateStore, StoreError, StoreFuture,
+        Expected, MemoryStore, StateError, StateLimits, StateSpace, StateStore, StoreError, StoreResult,
     },
 };
 use serde_json::{Map, Value, json};
@@ -25,49 +26,47 @@ struct Failing {
     writes: AtomicBool,
 }
 
+#[async_trait]
 impl StateStore for Failing {
-    fn state<'a>(&'a self, space: &'a StateSpace, key: &'a str) -> StoreFuture<'a, Option<String>> {
-        self.kept.state(space, key)
+    async fn state(&self, space: &StateSpace, key: &str) -> StoreResult<Option<String>> {
+        self.kept.state(space, key).await
     }
 
-    fn put_state<'a>(
-        &'a self,
-        space: &'a StateSpace,
-        key: &'a str,
-        value: Option<&'a str>,
-        expected: Expected<'a>,
-        limits: &'a StateLimits,
-    ) -> BoxFuture<'a, Result<bool, StateError>> {
-        Box::pin(async move {
-            let left =
-                self.times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
-            if left.is_err() {
-                return self.kept.put_state(space, key, value, expected, limits).await;
-            }
-            if self.writes.load(Ordering::SeqCst) {
-                self.kept.put_state(space, key, value, expected, limits).await?;
-            }
-            Err(StoreError::unavailable("the connection was cut").into())
-        })
+    async fn put_state(
+        &self,
+        space: &StateSpace,
+        key: &str,
+        value: Option<&str>,
+        expected: Expected<'_>,
+        limits: &StateLimits,
+    ) -> Result<bool, StateError> {
+        let left = self.times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if left.is_err() {
+            return self.kept.put_state(space, key, value, expected, limits).await;
+        }
+        if self.writes.load(Ordering::SeqCst) {
+            self.kept.put_state(space, key, value, expected, limits).await?;
+        }
+        Err(StoreError::unavailable("the connection was cut").into())
     }
 
-    fn state_keys<'a>(&'a self, space: &'a StateSpace) -> StoreFuture<'a, Vec<String>> {
-        self.kept.state_keys(space)
+    async fn state_keys(&self, space: &StateSpace) -> StoreResult<Vec<String>> {
+        self.kept.state_keys(space).await
     }
 
-    fn states_of_users<'a>(
-        &'a self,
-        tenant: &'a str,
-        name: &'a str,
-        key: &'a str,
-        after: &'a str,
+    async fn states_of_users(
+        &self,
+        tenant: &str,
+        name: &str,
+        key: &str,
+        after: &str,
         most: usize,
-    ) -> StoreFuture<'a, Vec<(String, String)>> {
-        self.kept.states_of_users(tenant, name, key, after, most)
+    ) -> StoreResult<Vec<(String, String)>> {
+        self.kept.states_of_users(tenant, name, key, after, most).await
     }
 
-    fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
-        self.kept.delete_state_of(tenant, user)
+    async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
+        self.kept.delete_state_of(tenant, user).await
     }
 }
 

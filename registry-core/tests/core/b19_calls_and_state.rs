@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use async_trait::async_trait;
 use registry_core::{
     Caller, Effect, ErrorKind, Permission, Registry, ToolCall, ToolContext, ToolError, ToolEvent, ToolPolicy,
     ToolResult, ToolSpec,
@@ -101,46 +102,47 @@ async fn b19_what_cannot_be_kept_is_an_error_that_says_why() {
 /// Fails whatever it is asked.
 struct Broken;
 
+#[async_trait]
 impl registry_core::store::StateStore for Broken {
-    fn state<'a>(
-        &'a self,
-        _: &'a registry_core::store::StateSpace,
-        _: &'a str,
-    ) -> registry_core::store::StoreFuture<'a, Option<String>> {
-        Box::pin(async { Err(registry_core::store::StoreError::unavailable("db.example refused")) })
+    async fn state(
+        &self,
+        _: &registry_core::store::StateSpace,
+        _: &str,
+    ) -> registry_core::store::StoreResult<Option<String>> {
+        async { Err(registry_core::store::StoreError::unavailable("db.example refused")) }.await
     }
 
-    fn put_state<'a>(
-        &'a self,
-        _: &'a registry_core::store::StateSpace,
-        _: &'a str,
-        _: Option<&'a str>,
-        _: registry_core::store::Expected<'a>,
-        _: &'a registry_core::store::StateLimits,
-    ) -> registry_core::BoxFuture<'a, Result<bool, StateError>> {
-        Box::pin(async { Err(registry_core::store::StoreError::unavailable("db.example refused").into()) })
+    async fn put_state(
+        &self,
+        _: &registry_core::store::StateSpace,
+        _: &str,
+        _: Option<&str>,
+        _: registry_core::store::Expected<'_>,
+        _: &registry_core::store::StateLimits,
+    ) -> Result<bool, StateError> {
+        async { Err(registry_core::store::StoreError::unavailable("db.example refused").into()) }.await
     }
 
-    fn state_keys<'a>(
-        &'a self,
-        _: &'a registry_core::store::StateSpace,
-    ) -> registry_core::store::StoreFuture<'a, Vec<String>> {
-        Box::pin(async { Ok(Vec::new()) })
+    async fn state_keys(
+        &self,
+        _: &registry_core::store::StateSpace,
+    ) -> registry_core::store::StoreResult<Vec<String>> {
+        async { Ok(Vec::new()) }.await
     }
 
-    fn states_of_users<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: &'a str,
-        _: &'a str,
+    async fn states_of_users(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
+        _: &str,
         _: usize,
-    ) -> registry_core::store::StoreFuture<'a, Vec<(String, String)>> {
-        Box::pin(async { Ok(Vec::new()) })
+    ) -> registry_core::store::StoreResult<Vec<(String, String)>> {
+        async { Ok(Vec::new()) }.await
     }
 
-    fn delete_state_of<'a>(&'a self, _: &'a str, _: &'a str) -> registry_core::store::StoreFuture<'a, usize> {
-        Box::pin(async { Ok(0) })
+    async fn delete_state_of(&self, _: &str, _: &str) -> registry_core::store::StoreResult<usize> {
+        async { Ok(0) }.await
     }
 }
 

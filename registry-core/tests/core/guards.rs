@@ -8,11 +8,11 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use registry_core::{
-    BoxFuture, Caller, Concurrency, Conversation, Effect, ErrorKind, Handler, Permission, Registry,
-    RegistryBuilder, ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome, ToolPolicy, ToolResult,
-    ToolSpec,
+    Caller, Concurrency, Conversation, Effect, ErrorKind, Handler, Permission, Registry, RegistryBuilder,
+    ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
     clock::Clock,
     guard::{
         approval::{AnswerError, ApprovalAnswer, ApprovalState},
@@ -21,7 +21,7 @@ use registry_core::{
         limits::{Charge, Limited, Usage},
     },
     handler_fn,
-    store::{StoreError, StoreFuture},
+    store::{StoreError, StoreResult},
     testing::TestClock,
 };
 use serde_json::json;
@@ -117,13 +117,14 @@ async fn t3_arguments_that_do_not_fit_are_not_counted() {
 
 struct NoUsage;
 
+#[async_trait]
 impl Usage for NoUsage {
-    fn charge<'a>(&'a self, _: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
-        Box::pin(async { Err(StoreError::unavailable("the store is down")) })
+    async fn charge(&self, _: &Charge) -> StoreResult<Option<Limited>> {
+        async { Err(StoreError::unavailable("the store is down")) }.await
     }
 
-    fn refund<'a>(&'a self, _: &'a Charge) -> StoreFuture<'a, ()> {
-        Box::pin(async { Err(StoreError::unavailable("the store is down")) })
+    async fn refund(&self, _: &Charge) -> StoreResult<()> {
+        async { Err(StoreError::unavailable("the store is down")) }.await
     }
 }
 
@@ -149,6 +150,7 @@ impl Says {
     }
 }
 
+#[async_trait]
 impl Gate for Says {
     fn name(&self) -> &str {
         "says"
@@ -158,7 +160,7 @@ impl Gate for Says {
         self.closed
     }
 
-    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
+    async fn check(&self, request: GateRequest<'_>) -> Result<GateAnswer, GateError> {
         let asked = format!(
             "{} {:?} {} {}",
             request.spec.tool_name,
@@ -167,10 +169,11 @@ impl Gate for Says {
             request.arguments["path"]
         );
         self.asked.lock().unwrap().push(asked);
-        Box::pin(async {
+        async {
             tokio::time::sleep(self.delay).await;
             self.answer.clone()
-        })
+        }
+        .await
     }
 }
 
@@ -605,6 +608,7 @@ async fn a16_arguments_that_are_not_shown_whole_cannot_be_changed() {
 /// Refuses one path, and has a person asked about all others.
 struct NotB;
 
+#[async_trait]
 impl Gate for NotB {
     fn name(&self) -> &'static str {
         "not-b"
@@ -614,12 +618,12 @@ impl Gate for NotB {
         true
     }
 
-    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
+    async fn check(&self, request: GateRequest<'_>) -> Result<GateAnswer, GateError> {
         let answer = match request.arguments.get("path").and_then(serde_json::Value::as_str) {
             Some("b") => GateAnswer::Blocked("not b".into()),
             _ => GateAnswer::Pending,
         };
-        Box::pin(std::future::ready(Ok(answer)))
+        Ok(answer)
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use async_trait::async_trait;
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use registry_core::{
@@ -16,7 +17,7 @@ use registry_core::{
     guard::audit::MemoryAudit,
     handler_fn,
     store::{
-        ApiKey, MemoryStore, Persona, RemovedUser, Session, Store, StoreError, StoreFuture, StoredTool, User,
+        ApiKey, MemoryStore, Persona, RemovedUser, Session, Store, StoreError, StoreResult, StoredTool, User,
     },
 };
 use serde_json::json;
@@ -73,7 +74,7 @@ struct Shaky {
 }
 
 impl Shaky {
-    fn check(&self) -> Result<(), StoreError> {
+    fn check(&self) -> StoreResult<()> {
         if self.fails.load(Ordering::SeqCst) {
             Err(StoreError::unavailable("the disk is gone"))
         } else {
@@ -82,138 +83,123 @@ impl Shaky {
     }
 }
 
+#[async_trait]
 impl Store for Shaky {
-    fn tools<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<StoredTool>> {
-        Box::pin(async move {
-            self.check()?;
-            self.kept.tools(tenant).await
-        })
+    async fn tools(&self, tenant: &str) -> StoreResult<Vec<StoredTool>> {
+        self.check()?;
+        self.kept.tools(tenant).await
     }
 
-    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool, revision: u64) -> StoreFuture<'a, bool> {
-        Box::pin(async move {
-            self.check()?;
-            let meanwhile = self.meanwhile.lock().unwrap().take();
-            if let Some(meanwhile) = meanwhile {
-                meanwhile.await;
-            }
-            self.kept.put_tool(tenant, tool, revision).await
-        })
+    async fn put_tool(&self, tenant: &str, tool: StoredTool, revision: u64) -> StoreResult<bool> {
+        self.check()?;
+        let meanwhile = self.meanwhile.lock().unwrap().take();
+        if let Some(meanwhile) = meanwhile {
+            meanwhile.await;
+        }
+        self.kept.put_tool(tenant, tool, revision).await
     }
 
-    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> StoreFuture<'a, ()> {
-        Box::pin(async move {
-            self.check()?;
-            self.kept.remove_tool(tenant, tool).await
-        })
+    async fn remove_tool(&self, tenant: &str, tool: &str) -> StoreResult<()> {
+        self.check()?;
+        self.kept.remove_tool(tenant, tool).await
     }
 
-    fn personas<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<Persona>> {
-        self.kept.personas(tenant)
+    async fn personas(&self, tenant: &str) -> StoreResult<Vec<Persona>> {
+        self.kept.personas(tenant).await
     }
 
-    fn persona<'a>(&'a self, tenant: &'a str, name: &'a str) -> StoreFuture<'a, Option<Persona>> {
-        self.kept.persona(tenant, name)
+    async fn persona(&self, tenant: &str, name: &str) -> StoreResult<Option<Persona>> {
+        self.kept.persona(tenant, name).await
     }
 
-    fn put_persona<'a>(&'a self, tenant: &'a str, persona: Persona) -> StoreFuture<'a, ()> {
-        self.kept.put_persona(tenant, persona)
+    async fn put_persona(&self, tenant: &str, persona: Persona) -> StoreResult<()> {
+        self.kept.put_persona(tenant, persona).await
     }
 
-    fn remove_persona<'a>(&'a self, tenant: &'a str, name: &'a str) -> StoreFuture<'a, bool> {
-        self.kept.remove_persona(tenant, name)
+    async fn remove_persona(&self, tenant: &str, name: &str) -> StoreResult<bool> {
+        self.kept.remove_persona(tenant, name).await
     }
 
-    fn tenants(&self) -> StoreFuture<'_, Vec<String>> {
-        self.kept.tenants()
+    async fn tenants(&self) -> StoreResult<Vec<String>> {
+        self.kept.tenants().await
     }
 
-    fn users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<User>> {
-        self.kept.users(tenant)
+    async fn users(&self, tenant: &str) -> StoreResult<Vec<User>> {
+        self.kept.users(tenant).await
     }
 
-    fn count_users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, usize> {
-        self.kept.count_users(tenant)
+    async fn count_users(&self, tenant: &str) -> StoreResult<usize> {
+        self.kept.count_users(tenant).await
     }
 
-    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>> {
-        self.kept.user(tenant, id)
+    async fn user(&self, tenant: &str, id: &str) -> StoreResult<Option<User>> {
+        self.kept.user(tenant, id).await
     }
 
-    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> StoreFuture<'a, ()> {
-        self.kept.put_user(tenant, user)
+    async fn put_user(&self, tenant: &str, user: User) -> StoreResult<()> {
+        self.kept.put_user(tenant, user).await
     }
 
-    fn change_user<'a>(&'a self, tenant: &'a str, user: User, revision: u64) -> StoreFuture<'a, bool> {
-        self.kept.change_user(tenant, user, revision)
+    async fn change_user(&self, tenant: &str, user: User, revision: u64) -> StoreResult<bool> {
+        self.kept.change_user(tenant, user, revision).await
     }
 
-    fn remove_user<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        at: Timestamp,
-    ) -> StoreFuture<'a, RemovedUser> {
-        self.kept.remove_user(tenant, id, at)
+    async fn remove_user(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<RemovedUser> {
+        self.kept.remove_user(tenant, id, at).await
     }
 
-    fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
-        self.kept.keys(tenant)
+    async fn keys(&self, tenant: &str) -> StoreResult<Vec<ApiKey>> {
+        self.kept.keys(tenant).await
     }
 
-    fn keys_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
-        self.kept.keys_of(tenant, user)
+    async fn keys_of(&self, tenant: &str, user: &str) -> StoreResult<Vec<ApiKey>> {
+        self.kept.keys_of(tenant, user).await
     }
 
-    fn key_of_id<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
-        self.kept.key_of_id(tenant, id)
+    async fn key_of_id(&self, tenant: &str, id: &str) -> StoreResult<Option<ApiKey>> {
+        self.kept.key_of_id(tenant, id).await
     }
 
-    fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
-        self.kept.key(sha256)
+    async fn key(&self, sha256: &str) -> StoreResult<Option<ApiKey>> {
+        self.kept.key(sha256).await
     }
 
-    fn has_keys(&self) -> StoreFuture<'_, bool> {
-        self.kept.has_keys()
+    async fn has_keys(&self) -> StoreResult<bool> {
+        self.kept.has_keys().await
     }
 
-    fn put_key(&self, key: ApiKey) -> StoreFuture<'_, bool> {
-        self.kept.put_key(key)
+    async fn put_key(&self, key: ApiKey) -> StoreResult<bool> {
+        self.kept.put_key(key).await
     }
 
-    fn revoke_key<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
-        self.kept.revoke_key(tenant, id, at)
+    async fn revoke_key(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<bool> {
+        self.kept.revoke_key(tenant, id, at).await
     }
 
     // These two go on, so that it is the changes themselves that are seen to fail.
 
-    fn put_session(&self, session: Session, most: usize) -> StoreFuture<'_, bool> {
-        self.kept.put_session(session, most)
+    async fn put_session(&self, session: Session, most: usize) -> StoreResult<bool> {
+        self.kept.put_session(session, most).await
     }
 
-    fn session<'a>(&'a self, sha256: &'a str, now: Timestamp) -> StoreFuture<'a, Option<Session>> {
-        self.kept.session(sha256, now)
+    async fn session(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<Session>> {
+        self.kept.session(sha256, now).await
     }
 
-    fn sessions<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        now: Timestamp,
-    ) -> StoreFuture<'a, Vec<Session>> {
-        self.kept.sessions(tenant, user, now)
+    async fn sessions(&self, tenant: &str, user: &str, now: Timestamp) -> StoreResult<Vec<Session>> {
+        self.kept.sessions(tenant, user, now).await
     }
 
-    fn end_session<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
-        self.kept.end_session(tenant, user, id)
+    async fn end_session(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool> {
+        self.kept.end_session(tenant, user, id).await
     }
 
-    fn revision(&self) -> StoreFuture<'_, u64> {
-        self.kept.revision()
+    async fn revision(&self) -> StoreResult<u64> {
+        self.kept.revision().await
     }
 
-    fn changed(&self, since: u64) -> BoxFuture<'_, ()> {
-        self.kept.changed(since)
+    async fn changed(&self, since: u64) {
+        self.kept.changed(since).await
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use registry_core::{
     Caller, Effect, ErrorKind, Handler, Permission, Registry, RegistryError, ToolCall, ToolContext,
     ToolError, ToolPolicy, ToolResult, ToolSpec,
@@ -480,9 +481,10 @@ async fn t6_a_result_carries_its_parts_and_a_refusal_one_record() {
 /// A sink that is full.
 struct Full;
 
+#[async_trait]
 impl AuditSink for Full {
-    fn record(&self, _: AuditRecord) -> registry_core::store::StoreFuture<'_, ()> {
-        Box::pin(async { Err(StoreError::unavailable("the disk is full")) })
+    async fn record(&self, _: AuditRecord) -> registry_core::store::StoreResult<()> {
+        async { Err(StoreError::unavailable("the disk is full")) }.await
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use registry_core::{
     Caller, Concurrency, Effect, ErrorKind, Handler, Permission, Registry, RegistryBuilder, Resources,
     ToolCall, ToolContext, ToolError, ToolFuture, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
@@ -17,7 +18,7 @@ use registry_core::{
     },
     handler_fn,
     prelude::tool,
-    store::StoreFuture,
+    store::StoreResult,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -58,13 +59,12 @@ fn endless() -> (Arc<dyn Handler>, Arc<Notify>) {
 #[derive(Default)]
 struct SlowAudit(Mutex<Vec<AuditRecord>>);
 
+#[async_trait]
 impl AuditSink for SlowAudit {
-    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            self.0.lock().unwrap().push(record);
-            Ok(())
-        })
+    async fn record(&self, record: AuditRecord) -> StoreResult<()> {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        self.0.lock().unwrap().push(record);
+        Ok(())
     }
 }
 
@@ -121,17 +121,16 @@ struct SlowUsage {
     charges: AtomicU32,
 }
 
+#[async_trait]
 impl Usage for SlowUsage {
-    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
-        Box::pin(async move {
-            self.charges.fetch_add(1, Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            self.counted.charge(charge).await
-        })
+    async fn charge(&self, charge: &Charge) -> StoreResult<Option<Limited>> {
+        self.charges.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        self.counted.charge(charge).await
     }
 
-    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
-        self.counted.refund(charge)
+    async fn refund(&self, charge: &Charge) -> StoreResult<()> {
+        self.counted.refund(charge).await
     }
 }
 

@@ -8,9 +8,10 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use registry_core::{
-    BoxFuture, Caller, CallerAuthority, Effect, ErrorKind, Permission, Registry, RegistryBuilder, ToolCall,
-    ToolContext, ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
+    Caller, CallerAuthority, Effect, ErrorKind, Permission, Registry, RegistryBuilder, ToolCall, ToolContext,
+    ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
     guard::{
         approval::{ApprovalAnswer, ApprovalState},
         audit::{AuditRecord, AuditSink, MemoryAudit},
@@ -18,7 +19,7 @@ use registry_core::{
         limits::{Charge, Limited, Usage},
     },
     handler_fn,
-    store::{StoreError, StoreFuture},
+    store::{StoreError, StoreResult},
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -75,10 +76,11 @@ async fn t5_the_hash_of_the_arguments_leaves_out_what_is_secret() {
 #[derive(Default)]
 struct Failing(AtomicBool);
 
+#[async_trait]
 impl AuditSink for Failing {
-    fn record(&self, _: AuditRecord) -> StoreFuture<'_, ()> {
+    async fn record(&self, _: AuditRecord) -> StoreResult<()> {
         let fails = self.0.load(Ordering::SeqCst);
-        Box::pin(async move { if fails { Err(StoreError::unavailable("the disk is full")) } else { Ok(()) } })
+        if fails { Err(StoreError::unavailable("the disk is full")) } else { Ok(()) }
     }
 }
 
@@ -139,6 +141,7 @@ struct Panics {
     closed: bool,
 }
 
+#[async_trait]
 impl Gate for Panics {
     fn name(&self) -> &str {
         "panics"
@@ -148,7 +151,7 @@ impl Gate for Panics {
         self.closed
     }
 
-    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
+    async fn check(&self, _: GateRequest<'_>) -> Result<GateAnswer, GateError> {
         panic!("at once")
     }
 }
@@ -266,25 +269,28 @@ async fn a12_what_a_person_says_of_a_call_is_kept_within_a_bound() {
 /// A store that always fails in one way.
 struct Fails(StoreError);
 
+#[async_trait]
 impl AuditSink for Fails {
-    fn record(&self, _: AuditRecord) -> StoreFuture<'_, ()> {
-        Box::pin(async { Err(self.0.clone()) })
+    async fn record(&self, _: AuditRecord) -> StoreResult<()> {
+        async { Err(self.0.clone()) }.await
     }
 }
 
+#[async_trait]
 impl Usage for Fails {
-    fn charge<'a>(&'a self, _: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
-        Box::pin(async { Err(self.0.clone()) })
+    async fn charge(&self, _: &Charge) -> StoreResult<Option<Limited>> {
+        async { Err(self.0.clone()) }.await
     }
 
-    fn refund<'a>(&'a self, _: &'a Charge) -> StoreFuture<'a, ()> {
-        Box::pin(async { Err(self.0.clone()) })
+    async fn refund(&self, _: &Charge) -> StoreResult<()> {
+        async { Err(self.0.clone()) }.await
     }
 }
 
+#[async_trait]
 impl CallerAuthority for Fails {
-    fn caller(&self) -> StoreFuture<'_, Option<Caller>> {
-        Box::pin(async { Err(self.0.clone()) })
+    async fn caller(&self) -> StoreResult<Option<Caller>> {
+        async { Err(self.0.clone()) }.await
     }
 }
 

@@ -9,9 +9,10 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use registry_core::{
-    BoxFuture, Caller, CallerAuthority, Effect, ErrorKind, Permission, Registry, ToolCall, ToolContext,
-    ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
+    Caller, CallerAuthority, Effect, ErrorKind, Permission, Registry, ToolCall, ToolContext, ToolError,
+    ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
     guard::{approval::ApprovalAnswer, audit::MemoryAudit},
     handler_fn,
     store::StoreError,
@@ -30,16 +31,17 @@ impl Script {
     }
 }
 
+#[async_trait]
 impl CallerAuthority for Script {
-    fn caller(&self) -> BoxFuture<'_, Said> {
-        let mut said = self.0.lock().unwrap();
-        let next = if said.len() > 1 { said.pop_front() } else { said.front().cloned() };
-        Box::pin(async move {
-            match next {
-                Some(said) => said,
-                None => std::future::pending().await,
-            }
-        })
+    async fn caller(&self) -> Said {
+        let next = {
+            let mut said = self.0.lock().unwrap();
+            if said.len() > 1 { said.pop_front() } else { said.front().cloned() }
+        };
+        match next {
+            Some(said) => said,
+            None => std::future::pending().await,
+        }
     }
 }
 

@@ -13,8 +13,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
-use registry_core::BoxFuture;
 use toolrack_documents::{DocumentFilter, Documents, EmbedError, Embedder, GraphQuery, TextRole, files};
 
 /// Questions of each kind.
@@ -96,12 +96,13 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
 /// Makes vectors of noise at no cost.
 struct Hashes;
 
+#[async_trait]
 impl Embedder for Hashes {
     fn model(&self) -> &str {
         "hashes"
     }
 
-    fn embed(&self, texts: Vec<String>, _: TextRole) -> BoxFuture<'_, Result<Vec<Vec<f32>>, EmbedError>> {
+    async fn embed(&self, texts: Vec<String>, _: TextRole) -> Result<Vec<Vec<f32>>, EmbedError> {
         let vector = |text: String| {
             let seed = text.bytes().fold(7_u32, |hash, byte| hash.wrapping_mul(31) + u32::from(byte));
             let noise = (0..DIMENSIONS).scan(seed, |state, _| {
@@ -111,7 +112,7 @@ impl Embedder for Hashes {
             });
             noise.collect()
         };
-        Box::pin(async move { Ok(texts.into_iter().map(vector).collect()) })
+        Ok(texts.into_iter().map(vector).collect())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
@@ -9,7 +10,7 @@ use super::{
     DocumentFilter, DocumentIndex, Documents, Passage, rank_fusion::reciprocal_rank_fusion,
     vectors::normalised,
 };
-use registry_core::{BoxFuture, ToolError};
+use registry_core::ToolError;
 
 /// How long the embedder may take with a question.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -19,6 +20,7 @@ const REST: Duration = Duration::from_secs(5);
 const CANDIDATES: usize = 4;
 
 /// Makes a vector of a text, such that texts of one meaning have vectors of one direction.
+#[async_trait]
 pub trait Embedder: Send + Sync + 'static {
     /// The name of what makes the vectors of passages. Vectors of different names are never compared, so whatever changes a passage's
     /// vector has to change the name.
@@ -27,7 +29,7 @@ pub trait Embedder: Send + Sync + 'static {
     /// A vector for each text, in their order, all of one length and of finite numbers.
     ///
     /// Fails as a whole where one text fails.
-    fn embed(&self, texts: Vec<String>, role: TextRole) -> BoxFuture<'_, Result<Vec<Vec<f32>>, EmbedError>>;
+    async fn embed(&self, texts: Vec<String>, role: TextRole) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 
 /// What a text is in a search; many models ask for it.

@@ -1,5 +1,6 @@
 //! What can be done with documents, wherever they are kept.
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,6 +15,7 @@ pub(super) type Answer<'a, T> = BoxFuture<'a, Result<T, ToolError>>;
 /// Keeps documents and finds passages in them. What it acknowledges it has kept.
 ///
 /// Every method fails when the store does: its message names the file, for the operator, and its feedback is for a model.
+#[async_trait]
 pub trait DocumentIndex: Send + Sync + 'static {
     /// What there is, as of the last [refresh](Self::refresh) or the last change made here. It is read for every request of every caller
     /// and waits for nothing.
@@ -21,7 +23,7 @@ pub trait DocumentIndex: Send + Sync + 'static {
 
     /// Looks what there is. A background task asks for it every second while the documents are open. Where the store cannot be read, what
     /// was known stays.
-    fn refresh(&self) -> BoxFuture<'_, ()>;
+    async fn refresh(&self);
 
     /// Adds a document, whole or not at all. It takes the place of the one of the same path, unless that has the same hash. `None`, and
     /// nothing is kept, where that would exceed the quota; however many are added at once, on however many servers.

@@ -1,8 +1,9 @@
 //! Documents in a database, whichever it is.
 
+use async_trait::async_trait;
 use futures_util::FutureExt;
 use jiff::Timestamp;
-use registry_core::{BoxFuture, ToolError};
+use registry_core::ToolError;
 use serde_json::Value;
 
 use super::{
@@ -19,13 +20,14 @@ use super::{
 
 const UNREAD: &str = "SELECT passage.id, title, section, text";
 
+#[async_trait]
 impl<D: Database> DocumentIndex for D {
     fn contents(&self) -> Contents {
         Database::contents(self)
     }
 
-    fn refresh(&self) -> BoxFuture<'_, ()> {
-        self.look(false).boxed()
+    async fn refresh(&self) {
+        self.look(false).boxed().await
     }
 
     fn add_within<'a>(

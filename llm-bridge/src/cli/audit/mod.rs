@@ -15,13 +15,13 @@ use std::{
     sync::Arc,
 };
 
+use async_trait::async_trait;
 use clap::{
     Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use jiff::Timestamp;
 use registry_core::{
-    BoxFuture,
     guard::{
         audit::{
             chain::Fault,
@@ -29,7 +29,7 @@ use registry_core::{
         },
         gate::Verdict,
     },
-    store::StoreError,
+    store::StoreResult,
 };
 use serde_json::Value;
 use strum::VariantNames;
@@ -356,7 +356,7 @@ async fn verified(
     tenant: &str,
     Heads { heads, faults }: &Heads,
     keys: &[PublicKey],
-) -> Result<AuditVerdict, StoreError> {
+) -> StoreResult<AuditVerdict> {
     let noted = head::noted(heads, tenant);
     let check =
         |message: &str, signature: &str| keys.iter().any(|key| key.has_signed(message.as_bytes(), signature));
@@ -387,23 +387,18 @@ impl Verifier {
     }
 }
 
+#[async_trait]
 impl VerifyAudit for Verifier {
-    fn verify<'a>(
-        &'a self,
-        tenant: &'a str,
-        given: Option<GivenHeads>,
-    ) -> BoxFuture<'a, Result<AuditVerdict, AuditFault>> {
-        Box::pin(async move {
-            let GivenHeads { heads: lines, public_keys } = given.unwrap_or_default();
-            let others = public_keys.iter().map(|key| PublicKey::parse(key.trim()));
-            let others = others.collect::<Result<_, _>>().map_err(AuditFault::Given)?;
-            let keys = known_keys(&self.key_file, others).map_err(AuditFault::Settings)?;
-            let heads = match lines.trim().is_empty() {
-                true => Heads::read(&self.places, &keys).await,
-                false => Heads::given(lines, keys.clone(), tenant).await.map_err(AuditFault::Given)?,
-            };
-            verified(self.log.as_ref(), tenant, &heads, &keys).await.map_err(AuditFault::Store)
-        })
+    async fn verify(&self, tenant: &str, given: Option<GivenHeads>) -> Result<AuditVerdict, AuditFault> {
+        let GivenHeads { heads: lines, public_keys } = given.unwrap_or_default();
+        let others = public_keys.iter().map(|key| PublicKey::parse(key.trim()));
+        let others = others.collect::<Result<_, _>>().map_err(AuditFault::Given)?;
+        let keys = known_keys(&self.key_file, others).map_err(AuditFault::Settings)?;
+        let heads = match lines.trim().is_empty() {
+            true => Heads::read(&self.places, &keys).await,
+            false => Heads::given(lines, keys.clone(), tenant).await.map_err(AuditFault::Given)?,
+        };
+        verified(self.log.as_ref(), tenant, &heads, &keys).await.map_err(AuditFault::Store)
     }
 }
 

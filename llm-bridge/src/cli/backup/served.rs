@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use registry_core::BoxFuture;
+use async_trait::async_trait;
 use tokio::runtime::Handle;
 
 use super::{
@@ -33,15 +33,14 @@ impl ServedBackup {
     }
 }
 
+#[async_trait]
 impl MakeBackup for ServedBackup {
-    fn make(&self) -> BoxFuture<'static, Result<BackupFile, BackupFault>> {
+    async fn make(&self) -> Result<BackupFile, BackupFault> {
         let settings = Arc::clone(&self.0);
-        Box::pin(async move {
-            // It reads, compresses and writes all along.
-            let runtime = Handle::current();
-            let made = tokio::task::spawn_blocking(move || runtime.block_on(in_data_folder(&settings))).await;
-            made.unwrap_or_else(|fault| Err(BackupFault::Failed(fault.to_string())))
-        })
+        // It reads, compresses and writes all along.
+        let runtime = Handle::current();
+        let made = tokio::task::spawn_blocking(move || runtime.block_on(in_data_folder(&settings))).await;
+        made.unwrap_or_else(|fault| Err(BackupFault::Failed(fault.to_string())))
     }
 }
 

@@ -1,7 +1,8 @@
 //! The model that tools ask themselves.
 
+use async_trait::async_trait;
 use registry_core::{
-    BoxFuture, ToolError,
+    ToolError,
     model::{LanguageModel, Model, ModelAnswer, ModelQuestion},
     trace::Trace,
 };
@@ -34,21 +35,18 @@ impl Found {
     }
 }
 
+#[async_trait]
 impl LanguageModel for Found {
-    fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
-        Box::pin(async { self.model().await?.answer(question).await })
+    async fn answer(&self, question: ModelQuestion) -> Result<ModelAnswer, ToolError> {
+        async { self.model().await?.answer(question).await }.await
     }
 
-    fn answer_within(
-        &self,
-        question: ModelQuestion,
-        within: Trace,
-    ) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
-        Box::pin(async { self.model().await?.answer_within(question, within).await })
+    async fn answer_within(&self, question: ModelQuestion, within: Trace) -> Result<ModelAnswer, ToolError> {
+        async { self.model().await?.answer_within(question, within).await }.await
     }
 
-    fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {
-        Box::pin(async { self.model().await?.name().await })
+    async fn name(&self) -> Result<String, ToolError> {
+        async { self.model().await?.name().await }.await
     }
 
     fn missing(&self) -> Option<String> {

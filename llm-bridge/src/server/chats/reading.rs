@@ -1,6 +1,6 @@
 //! Whole chats, which may be large, are read a few at once: the store has few that read, and others need them for each call.
 
-use registry_core::store::{ChatMessage, StoreFuture};
+use registry_core::store::{ChatMessage, StoreResult};
 use tokio::sync::Semaphore;
 
 use super::Access;
@@ -28,7 +28,10 @@ impl Access {
         self.read(self.store.whole_chat_messages(self.key(id))).await
     }
 
-    async fn read(&self, read: StoreFuture<'_, Vec<ChatMessage>>) -> Result<Vec<ChatMessage>, ApiError> {
+    async fn read(
+        &self,
+        read: impl Future<Output = StoreResult<Vec<ChatMessage>>>,
+    ) -> Result<Vec<ChatMessage>, ApiError> {
         let closed = |_| ApiError::internal("the server is being stopped");
         let (tenant, user) = self.owner();
         let _own = self.turns.reading.enter(tenant, user).await;

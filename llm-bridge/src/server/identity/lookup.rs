@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use axum::http::{HeaderMap, HeaderValue};
 use jiff::Timestamp;
 use moka::sync::Cache;
@@ -9,7 +10,7 @@ use parking_lot::Mutex;
 use registry_core::{
     Caller, CallerAuthority, DEFAULT_TENANT, Permission, Registry, StoredRegistry,
     clock::{Clock, SystemClock},
-    store::{ApiKey, KEY_PREFIX, Store, StoreError, StoreFuture, User, hash_key},
+    store::{ApiKey, KEY_PREFIX, Store, StoreError, StoreResult, User, hash_key},
 };
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
@@ -69,15 +70,14 @@ pub(super) struct Opener {
     pub(super) used: Used,
 }
 
+#[async_trait]
 impl CallerAuthority for Opener {
-    fn caller(&self) -> StoreFuture<'_, Option<Caller>> {
-        Box::pin(async move {
-            match self.identities.opened(&self.used).await {
-                Ok(opened) => Ok(Some(opened.caller)),
-                Err(IdentityError::Store(cause)) => Err(cause),
-                Err(_) => Ok(None),
-            }
-        })
+    async fn caller(&self) -> StoreResult<Option<Caller>> {
+        match self.identities.opened(&self.used).await {
+            Ok(opened) => Ok(Some(opened.caller)),
+            Err(IdentityError::Store(cause)) => Err(cause),
+            Err(_) => Ok(None),
+        }
     }
 }
 
@@ -171,7 +171,7 @@ impl Identities {
     }
 
     /// Whether a credential is somebody's.
-    pub(in crate::server) async fn accepts(&self, key: &SentKey) -> Result<bool, StoreError> {
+    pub(in crate::server) async fn accepts(&self, key: &SentKey) -> StoreResult<bool> {
         if self.is_configured_key(key) {
             return Ok(true);
         }
@@ -210,7 +210,7 @@ impl Identities {
     }
 
     /// The configured user with its current level.
-    pub(super) async fn configured_caller(&self) -> Result<Caller, StoreError> {
+    pub(super) async fn configured_caller(&self) -> StoreResult<Caller> {
         let mut caller = self.settings.caller.clone();
         if let Some(most) = self.settings.level_with_keys.filter(|most| *most < caller.level) {
             let find = self.has_keys.try_get_with((), self.settings.store.has_keys());
@@ -281,7 +281,7 @@ impl Identities {
         id: &str,
         at: Timestamp,
         delegate: bool,
-    ) -> Result<Option<Caller>, StoreError> {
+    ) -> StoreResult<Option<Caller>> {
         match self.settings.store.user(tenant, id).await? {
             Some(user) if user.created_at > at => Ok(None),
             Some(user) if self.is_shut_out(tenant, &user, delegate).await? => Ok(None),
@@ -298,7 +298,7 @@ impl Identities {
 
     /// Whether all keys of a user were revoked. A user who never had one uses none, such as the one of `[user]`. With `delegate` only keys that
     /// delegate count, and who has none of these may not act for others.
-    async fn is_shut_out(&self, tenant: &str, user: &User, delegate: bool) -> Result<bool, StoreError> {
+    async fn is_shut_out(&self, tenant: &str, user: &User, delegate: bool) -> StoreResult<bool> {
         let mut keys = self.settings.store.keys_of(tenant, &user.id).await?;
         // Earlier ones are those of a removed user of the same name.
         keys.retain(|key| key.created_at >= user.created_at);
@@ -310,7 +310,7 @@ impl Identities {
     ///
     /// # Errors
     /// When the store fails.
-    pub(in crate::server) async fn registry_of(&self, tenant: &str) -> Result<Registry, StoreError> {
+    pub(in crate::server) async fn registry_of(&self, tenant: &str) -> StoreResult<Registry> {
         Ok(self.tenant(tenant).await?.registry().clone())
     }
 
@@ -329,7 +329,7 @@ impl Identities {
     }
 
     /// The tenant's registry, attached to the store.
-    async fn tenant(&self, tenant: &str) -> Result<StoredRegistry, StoreError> {
+    async fn tenant(&self, tenant: &str) -> StoreResult<StoredRegistry> {
         let cell = {
             let mut tenants = self.tenants.lock();
             Arc::clone(tenants.entry(tenant.to_owned()).or_default())

@@ -291,10 +291,8 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use registry_core::{
-        BoxFuture,
-        store::{MemoryStore, StoreFuture},
-    };
+    use async_trait::async_trait;
+    use registry_core::store::{MemoryStore, StoreResult};
 
     use super::*;
 
@@ -306,43 +304,42 @@ mod tests {
         by: AtomicU64,
     }
 
+    #[async_trait]
     impl StateStore for Late {
-        fn state<'a>(&'a self, space: &'a StateSpace, key: &'a str) -> StoreFuture<'a, Option<String>> {
-            self.kept.state(space, key)
+        async fn state(&self, space: &StateSpace, key: &str) -> StoreResult<Option<String>> {
+            self.kept.state(space, key).await
         }
 
-        fn put_state<'a>(
-            &'a self,
-            space: &'a StateSpace,
-            key: &'a str,
-            value: Option<&'a str>,
-            expected: Expected<'a>,
-            limits: &'a StateLimits,
-        ) -> BoxFuture<'a, Result<bool, StateError>> {
-            Box::pin(async move {
-                let put = self.kept.put_state(space, key, value, expected, limits).await;
-                sleep(Duration::from_millis(self.by.load(Ordering::Relaxed))).await;
-                put
-            })
+        async fn put_state(
+            &self,
+            space: &StateSpace,
+            key: &str,
+            value: Option<&str>,
+            expected: Expected<'_>,
+            limits: &StateLimits,
+        ) -> Result<bool, StateError> {
+            let put = self.kept.put_state(space, key, value, expected, limits).await;
+            sleep(Duration::from_millis(self.by.load(Ordering::Relaxed))).await;
+            put
         }
 
-        fn state_keys<'a>(&'a self, space: &'a StateSpace) -> StoreFuture<'a, Vec<String>> {
-            self.kept.state_keys(space)
+        async fn state_keys(&self, space: &StateSpace) -> StoreResult<Vec<String>> {
+            self.kept.state_keys(space).await
         }
 
-        fn states_of_users<'a>(
-            &'a self,
-            tenant: &'a str,
-            name: &'a str,
-            key: &'a str,
-            after: &'a str,
+        async fn states_of_users(
+            &self,
+            tenant: &str,
+            name: &str,
+            key: &str,
+            after: &str,
             most: usize,
-        ) -> StoreFuture<'a, Vec<(String, String)>> {
-            self.kept.states_of_users(tenant, name, key, after, most)
+        ) -> StoreResult<Vec<(String, String)>> {
+            self.kept.states_of_users(tenant, name, key, after, most).await
         }
 
-        fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
-            self.kept.delete_state_of(tenant, user)
+        async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
+            self.kept.delete_state_of(tenant, user).await
         }
     }
 

@@ -2,12 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use registry_core::{
-    BoxFuture,
-    store::{
-        ConversationError, ConversationLimits, ConversationStore, Conversations, StoreError, StoreFuture,
-        StoredResponse, StoredTranscript, TranscriptLimits,
-    },
+use async_trait::async_trait;
+use registry_core::store::{
+    ConversationError, ConversationLimits, ConversationStore, Conversations, StoreError, StoreResult,
+    StoredResponse, StoredTranscript, TranscriptLimits,
 };
 use serde_json::json;
 
@@ -19,124 +17,109 @@ struct Down {
 }
 
 impl Down {
-    fn fails<T: Send>(&self) -> StoreFuture<'_, T> {
-        let hangs = self.hangs;
-        Box::pin(async move {
-            if hangs {
-                std::future::pending::<()>().await;
-            }
-            Err(StoreError::unavailable("it is down"))
-        })
+    async fn fails<T>(&self) -> StoreResult<T> {
+        if self.hangs {
+            std::future::pending::<()>().await;
+        }
+        Err(StoreError::unavailable("it is down"))
     }
 
-    fn fails_for_conversations<T: Send + 'static>(&self) -> BoxFuture<'_, Result<T, ConversationError>> {
-        let failed = self.fails::<T>();
-        Box::pin(async move { Ok(failed.await?) })
+    async fn fails_for_conversations<T>(&self) -> Result<T, ConversationError> {
+        Ok(self.fails().await?)
     }
 }
 
+#[async_trait]
 impl ConversationStore for Down {
-    fn keep_response<'a>(
-        &'a self,
+    async fn keep_response(
+        &self,
         _: StoredResponse,
         _: jiff::Timestamp,
-        _: &'a ConversationLimits,
-    ) -> BoxFuture<'a, Result<(), ConversationError>> {
-        self.fails_for_conversations()
+        _: &ConversationLimits,
+    ) -> Result<(), ConversationError> {
+        self.fails_for_conversations().await
     }
 
-    fn response<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: &'a str,
+    async fn response(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
         _: jiff::Timestamp,
-    ) -> StoreFuture<'a, Option<StoredResponse>> {
-        self.fails()
+    ) -> StoreResult<Option<StoredResponse>> {
+        self.fails().await
     }
 
-    fn response_chain<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: &'a str,
+    async fn response_chain(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
         _: jiff::Timestamp,
-        _: &'a ConversationLimits,
-    ) -> BoxFuture<'a, Result<Vec<Arc<str>>, ConversationError>> {
-        self.fails_for_conversations()
+        _: &ConversationLimits,
+    ) -> Result<Vec<Arc<str>>, ConversationError> {
+        self.fails_for_conversations().await
     }
 
-    fn delete_response<'a>(&'a self, _: &'a str, _: &'a str, _: &'a str) -> StoreFuture<'a, bool> {
-        self.fails()
+    async fn delete_response(&self, _: &str, _: &str, _: &str) -> StoreResult<bool> {
+        self.fails().await
     }
 
-    fn delete_conversations_of<'a>(&'a self, _: &'a str, _: &'a str) -> StoreFuture<'a, usize> {
-        self.fails()
+    async fn delete_conversations_of(&self, _: &str, _: &str) -> StoreResult<usize> {
+        self.fails().await
     }
 
-    fn delete_expired(&self, _: jiff::Timestamp) -> StoreFuture<'_, ()> {
-        self.fails()
+    async fn delete_expired(&self, _: jiff::Timestamp) -> StoreResult<()> {
+        self.fails().await
     }
 
-    fn keep_transcript<'a>(
-        &'a self,
+    async fn keep_transcript(
+        &self,
         _: StoredTranscript,
         _: jiff::Timestamp,
-        _: &'a TranscriptLimits,
-    ) -> StoreFuture<'a, ()> {
-        self.fails()
+        _: &TranscriptLimits,
+    ) -> StoreResult<()> {
+        self.fails().await
     }
 
-    fn transcripts<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: &'a [String],
+    async fn transcripts(
+        &self,
+        _: &str,
+        _: &str,
+        _: &[String],
         _: jiff::Timestamp,
-        _: &'a TranscriptLimits,
-    ) -> StoreFuture<'a, Vec<StoredTranscript>> {
-        self.fails()
+        _: &TranscriptLimits,
+    ) -> StoreResult<Vec<StoredTranscript>> {
+        self.fails().await
     }
 
-    fn use_transcripts<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: &'a [String],
-        _: jiff::Timestamp,
-    ) -> StoreFuture<'a, ()> {
-        self.fails()
+    async fn use_transcripts(&self, _: &str, _: &str, _: &[String], _: jiff::Timestamp) -> StoreResult<()> {
+        self.fails().await
     }
 
-    fn delete_transcripts<'a>(&'a self, _: &'a str, _: &'a str, _: &'a [String]) -> StoreFuture<'a, ()> {
-        self.fails()
+    async fn delete_transcripts(&self, _: &str, _: &str, _: &[String]) -> StoreResult<()> {
+        self.fails().await
     }
 
-    fn sweep_transcripts(&self, _: jiff::Timestamp, _: u64) -> StoreFuture<'_, ()> {
-        self.fails()
+    async fn sweep_transcripts(&self, _: jiff::Timestamp, _: u64) -> StoreResult<()> {
+        self.fails().await
     }
 
-    fn keep_file<'a>(
-        &'a self,
+    async fn keep_file(
+        &self,
         _: StoredTranscript,
         _: jiff::Timestamp,
-        _: &'a TranscriptLimits,
-    ) -> StoreFuture<'a, ()> {
-        self.fails()
+        _: &TranscriptLimits,
+    ) -> StoreResult<()> {
+        self.fails().await
     }
 
-    fn file<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: &'a str,
-        _: jiff::Timestamp,
-    ) -> StoreFuture<'a, Option<Arc<str>>> {
-        self.fails()
+    async fn file(&self, _: &str, _: &str, _: &str, _: jiff::Timestamp) -> StoreResult<Option<Arc<str>>> {
+        self.fails().await
     }
 
-    fn sweep_files(&self, _: jiff::Timestamp, _: u64) -> StoreFuture<'_, ()> {
-        self.fails()
+    async fn sweep_files(&self, _: jiff::Timestamp, _: u64) -> StoreResult<()> {
+        self.fails().await
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures_util::stream;
 use jiff::Timestamp;
 use registry_core::{
-    BoxFuture, Content, File, Image, Markdown, Permission, Registry, Table, ToolError, ToolPolicy,
-    ToolResult,
+    Content, File, Image, Markdown, Permission, Registry, Table, ToolError, ToolPolicy, ToolResult,
     model::{LanguageModel, Model, ModelAnswer, ModelQuestion},
     store::{ApiKey, MemoryStore, Store, User},
 };
@@ -316,10 +316,11 @@ async fn b19_execute_has_the_parts_whole() {
 /// A model that tools ask.
 struct Inner;
 
+#[async_trait]
 impl LanguageModel for Inner {
-    fn answer(&self, _: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
+    async fn answer(&self, _: ModelQuestion) -> Result<ModelAnswer, ToolError> {
         let text = "short".to_owned();
-        Box::pin(async { Ok(ModelAnswer { text, input_tokens: 100, output_tokens: 20, truncated: false }) })
+        async { Ok(ModelAnswer { text, input_tokens: 100, output_tokens: 20, truncated: false }) }.await
     }
 }
 

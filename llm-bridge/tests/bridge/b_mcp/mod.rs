@@ -17,13 +17,14 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use llm_bridge::mcp::{McpServer, Visitor};
 use registry_core::{
     Caller, CallerAuthority, Content, Effect, Handler, Origin, Permission, Registry, RegistryBuilder,
     ToolContext, ToolError, ToolPolicy, ToolResult, ToolSpec,
     guard::audit::{AuditRecord, MemoryAudit, Phase},
     handler_fn,
-    store::StoreFuture,
+    store::StoreResult,
 };
 use rmcp::{RoleServer, ServiceExt, service::RunningService};
 use serde_json::{Map, Value, json};
@@ -60,10 +61,11 @@ struct Rack {
 
 struct Revocable(Arc<AtomicBool>, Caller);
 
+#[async_trait]
 impl CallerAuthority for Revocable {
-    fn caller(&self) -> StoreFuture<'_, Option<Caller>> {
+    async fn caller(&self) -> StoreResult<Option<Caller>> {
         let known = (!self.0.load(Ordering::SeqCst)).then(|| self.1.clone());
-        Box::pin(std::future::ready(Ok(known)))
+        Ok(known)
     }
 }
 

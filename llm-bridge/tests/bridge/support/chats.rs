@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use registry_core::{
     BoxFuture,
     store::{
         ChatChange, ChatError, ChatKey, ChatLimits, ChatMessage, ChatQuery, ChatStore, FoundChat,
-        MemoryStore, StoreError, StoreFuture, StoredChat,
+        MemoryStore, StoreError, StoreResult, StoredChat,
     },
 };
 
@@ -28,113 +29,90 @@ impl Chats {
     }
 }
 
+#[async_trait]
 impl ChatStore for Chats {
-    fn begin_chat<'a>(
-        &'a self,
-        owner: (&'a str, &'a str),
+    async fn begin_chat(
+        &self,
+        owner: (&str, &str),
         chat: StoredChat,
-        limits: &'a ChatLimits,
-    ) -> BoxFuture<'a, Result<(), ChatError>> {
-        self.kept.begin_chat(owner, chat, limits)
+        limits: &ChatLimits,
+    ) -> Result<(), ChatError> {
+        self.kept.begin_chat(owner, chat, limits).await
     }
 
-    fn chat<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Option<StoredChat>> {
-        self.kept.chat(key)
+    async fn chat(&self, key: ChatKey<'_>) -> StoreResult<Option<StoredChat>> {
+        self.kept.chat(key).await
     }
 
-    fn chats<'a>(
-        &'a self,
-        owner: (&'a str, &'a str),
-        query: &'a ChatQuery,
-    ) -> StoreFuture<'a, Vec<FoundChat>> {
-        self.kept.chats(owner, query)
+    async fn chats(&self, owner: (&str, &str), query: &ChatQuery) -> StoreResult<Vec<FoundChat>> {
+        self.kept.chats(owner, query).await
     }
 
-    fn change_chat<'a>(&'a self, key: ChatKey<'a>, change: ChatChange) -> StoreFuture<'a, bool> {
-        Box::pin(async move {
-            (self.before)("change_chat").await?;
-            self.kept.change_chat(key, change).await
-        })
+    async fn change_chat(&self, key: ChatKey<'_>, change: ChatChange) -> StoreResult<bool> {
+        (self.before)("change_chat").await?;
+        self.kept.change_chat(key, change).await
     }
 
-    fn delete_chat<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, bool> {
-        self.kept.delete_chat(key)
+    async fn delete_chat(&self, key: ChatKey<'_>) -> StoreResult<bool> {
+        self.kept.delete_chat(key).await
     }
 
-    fn delete_chats_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
-        self.kept.delete_chats_of(tenant, user)
+    async fn delete_chats_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
+        self.kept.delete_chats_of(tenant, user).await
     }
 
-    fn add_chat_messages<'a>(
-        &'a self,
-        key: ChatKey<'a>,
+    async fn add_chat_messages(
+        &self,
+        key: ChatKey<'_>,
         messages: Vec<ChatMessage>,
-        limits: &'a ChatLimits,
-    ) -> BoxFuture<'a, Result<(), ChatError>> {
-        Box::pin(async move {
-            (self.before)("add_chat_messages").await?;
-            self.kept.add_chat_messages(key, messages, limits).await
-        })
+        limits: &ChatLimits,
+    ) -> Result<(), ChatError> {
+        (self.before)("add_chat_messages").await?;
+        self.kept.add_chat_messages(key, messages, limits).await
     }
 
-    fn put_chat_message<'a>(&'a self, key: ChatKey<'a>, message: ChatMessage) -> StoreFuture<'a, bool> {
-        Box::pin(async move {
-            (self.before)("put_chat_message").await?;
-            self.kept.put_chat_message(key, message).await
-        })
+    async fn put_chat_message(&self, key: ChatKey<'_>, message: ChatMessage) -> StoreResult<bool> {
+        (self.before)("put_chat_message").await?;
+        self.kept.put_chat_message(key, message).await
     }
 
-    fn chat_messages<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Vec<ChatMessage>> {
-        self.kept.chat_messages(key)
+    async fn chat_messages(&self, key: ChatKey<'_>) -> StoreResult<Vec<ChatMessage>> {
+        self.kept.chat_messages(key).await
     }
 
-    fn whole_chat_messages<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Vec<ChatMessage>> {
-        self.kept.whole_chat_messages(key)
+    async fn whole_chat_messages(&self, key: ChatKey<'_>) -> StoreResult<Vec<ChatMessage>> {
+        self.kept.whole_chat_messages(key).await
     }
 
-    fn chat_message<'a>(&'a self, key: ChatKey<'a>, id: &'a str) -> StoreFuture<'a, Option<ChatMessage>> {
-        self.kept.chat_message(key, id)
+    async fn chat_message(&self, key: ChatKey<'_>, id: &str) -> StoreResult<Option<ChatMessage>> {
+        self.kept.chat_message(key, id).await
     }
 
-    fn delete_chat_messages<'a>(
-        &'a self,
-        key: ChatKey<'a>,
-        ids: &'a [String],
-        leaf: &'a str,
-    ) -> StoreFuture<'a, ()> {
-        self.kept.delete_chat_messages(key, ids, leaf)
+    async fn delete_chat_messages(&self, key: ChatKey<'_>, ids: &[String], leaf: &str) -> StoreResult<()> {
+        self.kept.delete_chat_messages(key, ids, leaf).await
     }
 
-    fn begin_chat_turn<'a>(
-        &'a self,
-        key: ChatKey<'a>,
-        turn: &'a str,
+    async fn begin_chat_turn(
+        &self,
+        key: ChatKey<'_>,
+        turn: &str,
         now: Timestamp,
-        limits: &'a ChatLimits,
-    ) -> BoxFuture<'a, Result<(), ChatError>> {
-        self.kept.begin_chat_turn(key, turn, now, limits)
+        limits: &ChatLimits,
+    ) -> Result<(), ChatError> {
+        self.kept.begin_chat_turn(key, turn, now, limits).await
     }
 
-    fn hold_chat_turn<'a>(
-        &'a self,
-        key: ChatKey<'a>,
-        turn: &'a str,
-        now: Timestamp,
-    ) -> StoreFuture<'a, bool> {
-        Box::pin(async move {
-            (self.before)("hold_chat_turn").await?;
-            self.kept.hold_chat_turn(key, turn, now).await
-        })
+    async fn hold_chat_turn(&self, key: ChatKey<'_>, turn: &str, now: Timestamp) -> StoreResult<bool> {
+        (self.before)("hold_chat_turn").await?;
+        self.kept.hold_chat_turn(key, turn, now).await
     }
 
-    fn stop_chat_turn<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, bool> {
-        self.kept.stop_chat_turn(key)
+    async fn stop_chat_turn(&self, key: ChatKey<'_>) -> StoreResult<bool> {
+        self.kept.stop_chat_turn(key).await
     }
 
-    fn end_chat_turn<'a>(&'a self, key: ChatKey<'a>, turn: &'a str) -> StoreFuture<'a, ()> {
-        Box::pin(async move {
-            (self.before)("end_chat_turn").await?;
-            self.kept.end_chat_turn(key, turn).await
-        })
+    async fn end_chat_turn(&self, key: ChatKey<'_>, turn: &str) -> StoreResult<()> {
+        (self.before)("end_chat_turn").await?;
+        self.kept.end_chat_turn(key, turn).await
     }
 }

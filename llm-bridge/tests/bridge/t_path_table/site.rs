@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use llm_bridge::{
     listing,
@@ -14,8 +15,8 @@ use llm_bridge::{
     upstream::Upstream,
 };
 use registry_core::{
-    BoxFuture, Caller, DEFAULT_TENANT, ErrorKind, Origin, Permission, Registry, ToolCall, ToolPolicy,
-    ToolResult, ToolSpec,
+    Caller, DEFAULT_TENANT, ErrorKind, Origin, Permission, Registry, ToolCall, ToolPolicy, ToolResult,
+    ToolSpec,
     guard::{
         audit::{AuditRecord, MemoryAudit},
         gate::{Gate, GateAnswer, GateError, GateRequest},
@@ -63,16 +64,15 @@ impl EntryPoint {
 
 pub(crate) struct Warden;
 
+#[async_trait]
 impl Gate for Warden {
     fn name(&self) -> &str {
         GATE
     }
 
-    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
+    async fn check(&self, request: GateRequest<'_>) -> Result<GateAnswer, GateError> {
         let blocked = request.spec.tool_name.contains("_gateblocks_");
-        Box::pin(async move {
-            Ok(if blocked { GateAnswer::Blocked("not today".to_owned()) } else { GateAnswer::Approved })
-        })
+        Ok(if blocked { GateAnswer::Blocked("not today".to_owned()) } else { GateAnswer::Approved })
     }
 }
 

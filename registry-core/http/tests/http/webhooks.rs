@@ -6,10 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use async_trait::async_trait;
 use futures_util::FutureExt;
 use registry_core::{
     Registry, ToolLimits, ToolPolicy, ToolSpec,
-    store::{DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Store, StoreFuture, StoredTool},
+    store::{DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Store, StoreResult, StoredTool},
     testing::TestClock,
 };
 use serde_json::{Value, json};
@@ -279,20 +280,19 @@ async fn u29_each_tenant_sees_where_its_events_go_and_no_secret() {
 /// Dead letters in a store that takes its time.
 struct Slow(MemoryDeadLetters);
 
+#[async_trait]
 impl DeadLetters for Slow {
-    fn push(&self, letter: DeadLetter, most: usize) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-            self.0.push(letter, most).await
-        })
+    async fn push(&self, letter: DeadLetter, most: usize) -> StoreResult<()> {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        self.0.push(letter, most).await
     }
 
-    fn list<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<DeadLetter>> {
-        self.0.list(tenant)
+    async fn list(&self, tenant: &str) -> StoreResult<Vec<DeadLetter>> {
+        self.0.list(tenant).await
     }
 
-    fn take<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<DeadLetter>> {
-        self.0.take(tenant, id)
+    async fn take(&self, tenant: &str, id: &str) -> StoreResult<Option<DeadLetter>> {
+        self.0.take(tenant, id).await
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use parking_lot::Mutex;
-use registry_core::{BoxFuture, ErrorKind, ToolContext, ToolError};
+use registry_core::{ErrorKind, ToolContext, ToolError};
 use rmcp::{
     RoleClient,
     model::{
@@ -142,9 +143,10 @@ impl Link {
     }
 }
 
+#[async_trait]
 impl Protocol for Link {
-    fn execute<'a>(&'a self, call: RemoteCall<'a>) -> BoxFuture<'a, Answer> {
-        Box::pin(self.answer(call))
+    async fn execute(&self, call: RemoteCall<'_>) -> Answer {
+        self.answer(call).await
     }
 }
 

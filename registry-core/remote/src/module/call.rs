@@ -1,6 +1,7 @@
 //! One call of a module's tool.
 
-use registry_core::{BoxFuture, Caller, DEFAULT_TENANT, ErrorKind, ToolContext, ToolError, ToolResult};
+use async_trait::async_trait;
+use registry_core::{Caller, DEFAULT_TENANT, ErrorKind, ToolContext, ToolError, ToolResult};
 use reqwest::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -61,9 +62,10 @@ impl Client {
     }
 }
 
+#[async_trait]
 impl Protocol for Client {
-    fn execute<'a>(&'a self, call: RemoteCall<'a>) -> BoxFuture<'a, Answer> {
-        Box::pin(self.answer(call))
+    async fn execute(&self, call: RemoteCall<'_>) -> Answer {
+        self.answer(call).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, ops::ControlFlow};
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
@@ -14,7 +15,7 @@ use super::{
 use crate::{
     context::Origin,
     guard::gate::Verdict,
-    store::{StoreError, StoreFuture},
+    store::{StoreError, StoreResult},
 };
 
 /// How many records are read at a time where all are wanted.
@@ -186,64 +187,63 @@ pub struct Start {
 pub type NotedHeads = BTreeMap<String, BTreeMap<u64, String>>;
 
 /// Reads what is kept of the audit. Every method fails when the store does.
+#[async_trait]
 pub trait AuditLog: Send + Sync {
     /// The records that are wanted.
-    fn list<'a>(&'a self, filter: &'a AuditFilter) -> StoreFuture<'a, Vec<ChainedRecord>>;
+    async fn list(&self, filter: &AuditFilter) -> StoreResult<Vec<ChainedRecord>>;
 
     /// Walks along every chain of the tenant, by the names of the servers, and compares it with the heads that were noted. A chain
     /// that is broken is a report and no error. A record of which something was erased counts as changed.
-    fn verify<'a>(&'a self, tenant: &'a str, noted: &'a NotedHeads) -> StoreFuture<'a, Vec<ChainReport>> {
-        self.verify_with_erasures(tenant, noted, &|_, _| false)
+    async fn verify(&self, tenant: &str, noted: &NotedHeads) -> StoreResult<Vec<ChainReport>> {
+        self.verify_with_erasures(tenant, noted, &|_, _| false).await
     }
 
     /// The same, where records of which something was erased may have a proof that `check` knows.
-    fn verify_with_erasures<'a>(
-        &'a self,
-        tenant: &'a str,
-        noted: &'a NotedHeads,
-        check: &'a CheckErasure<'a>,
-    ) -> StoreFuture<'a, Vec<ChainReport>>;
+    async fn verify_with_erasures(
+        &self,
+        tenant: &str,
+        noted: &NotedHeads,
+        check: &CheckErasure,
+    ) -> StoreResult<Vec<ChainReport>>;
 
     /// Of which tenants there are records, of any server.
-    fn tenants(&self) -> StoreFuture<'_, Vec<String>>;
+    async fn tenants(&self) -> StoreResult<Vec<String>>;
 
     /// Where the chains of this server end, by their tenants.
-    fn heads(&self) -> StoreFuture<'_, BTreeMap<String, Head>>;
+    async fn heads(&self) -> StoreResult<BTreeMap<String, Head>>;
 
     /// The hash of a record of this server, or of the last one that was removed; `None` where there is no such record.
-    fn hash<'a>(&'a self, tenant: &'a str, seq: u64) -> StoreFuture<'a, Option<String>>;
+    async fn hash(&self, tenant: &str, seq: u64) -> StoreResult<Option<String>>;
 
     /// The last of this server's records that were all written before a time; `None` where none was. The last record of a
     /// chain is never among them, so that the chain goes on.
-    fn last_before<'a>(&'a self, tenant: &'a str, time: Timestamp) -> StoreFuture<'a, Option<Head>>;
+    async fn last_before(&self, tenant: &str, time: Timestamp) -> StoreResult<Option<Head>>;
 
     /// Removes the records of this server up to one, and keeps a proof of who has done so.
-    fn remove<'a>(&'a self, tenant: &'a str, up_to: &'a Head, proof: &'a str) -> StoreFuture<'a, ()>;
+    async fn remove(&self, tenant: &str, up_to: &Head, proof: &str) -> StoreResult<()>;
 
     /// Gives the records that are wanted to `write`, each as one line of JSON without its end, until it breaks off. Says how many it
     /// has taken.
-    fn export<'a>(
-        &'a self,
-        filter: &'a AuditFilter,
-        write: &'a mut (dyn FnMut(&str) -> ControlFlow<()> + Send),
-    ) -> StoreFuture<'a, usize> {
-        Box::pin(async move {
-            let mut page = filter.clone();
-            let mut written = 0;
-            loop {
-                page.limit = PAGE.min(filter.limit - written);
-                let records = self.list(&page).await?;
-                for record in &records {
-                    if write(&serde_json::to_string(record).map_err(StoreError::corrupt)?).is_break() {
-                        return Ok(written);
-                    }
-                    written += 1;
-                }
-                if records.len() < PAGE {
+    async fn export(
+        &self,
+        filter: &AuditFilter,
+        write: &mut (dyn for<'line> FnMut(&'line str) -> ControlFlow<()> + Send),
+    ) -> StoreResult<usize> {
+        let mut page = filter.clone();
+        let mut written = 0;
+        loop {
+            page.limit = PAGE.min(filter.limit - written);
+            let records = self.list(&page).await?;
+            for record in &records {
+                if write(&serde_json::to_string(record).map_err(StoreError::corrupt)?).is_break() {
                     return Ok(written);
                 }
-                page.beyond.get_or_insert_default().advance(&records);
+                written += 1;
             }
-        })
+            if records.len() < PAGE {
+                return Ok(written);
+            }
+            page.beyond.get_or_insert_default().advance(&records);
+        }
     }
 }

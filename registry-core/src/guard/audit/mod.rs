@@ -6,6 +6,7 @@ pub mod log;
 
 use std::collections::VecDeque;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ use crate::{
     model::ModelUsage,
     policy::Permission,
     result::ErrorKind,
-    store::{StoreError, StoreFuture},
+    store::{StoreError, StoreResult},
 };
 
 /// Which of a call's two entries this is.
@@ -101,6 +102,7 @@ pub struct AuditRecord {
 }
 
 /// Keeps the records. What it acknowledges it has kept.
+#[async_trait]
 pub trait AuditSink: Send + Sync {
     /// Whether records are kept at all; where not, none is made.
     fn is_enabled(&self) -> bool {
@@ -108,7 +110,7 @@ pub trait AuditSink: Send + Sync {
     }
 
     /// Keeps a record. After a failed intent the call is not made; after a failed outcome its result is withheld.
-    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()>;
+    async fn record(&self, record: AuditRecord) -> StoreResult<()>;
 }
 
 /// Hash of arguments that is the same for the same arguments, in whatever order their members come.
@@ -167,9 +169,10 @@ fn write_json(value: &(impl Serialize + ?Sized), json: &mut Vec<u8>) {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogAudit;
 
+#[async_trait]
 impl AuditSink for LogAudit {
-    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
-        Box::pin(std::future::ready(write_to_log(&record)))
+    async fn record(&self, record: AuditRecord) -> StoreResult<()> {
+        write_to_log(&record)
     }
 }
 
@@ -177,13 +180,14 @@ impl AuditSink for LogAudit {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogAsItIs;
 
+#[async_trait]
 impl AuditSink for LogAsItIs {
     fn is_enabled(&self) -> bool {
         log_takes_records()
     }
 
-    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
-        Box::pin(std::future::ready(write_to_log(&record)))
+    async fn record(&self, record: AuditRecord) -> StoreResult<()> {
+        write_to_log(&record)
     }
 }
 
@@ -191,7 +195,7 @@ fn log_takes_records() -> bool {
     tracing::enabled!(target: "toolrack::audit", tracing::Level::INFO)
 }
 
-fn write_to_log(record: &AuditRecord) -> Result<(), StoreError> {
+fn write_to_log(record: &AuditRecord) -> StoreResult<()> {
     if !log_takes_records() {
         let cause = "the log is the audit, and its filter drops `toolrack::audit` at level `info`";
         return Err(StoreError::unavailable(cause));
@@ -220,8 +224,9 @@ impl MemoryAudit {
     }
 }
 
+#[async_trait]
 impl AuditSink for MemoryAudit {
-    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
+    async fn record(&self, record: AuditRecord) -> StoreResult<()> {
         let mut records = self.records.lock();
         if records.len() == self.capacity {
             records.pop_front();
@@ -229,7 +234,7 @@ impl AuditSink for MemoryAudit {
         if self.capacity > 0 {
             records.push_back(record);
         }
-        Box::pin(std::future::ready(Ok(())))
+        Ok(())
     }
 }
 

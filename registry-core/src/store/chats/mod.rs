@@ -7,10 +7,10 @@ mod memory;
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{StoreError, StoreFuture};
-use crate::future::BoxFuture;
+use super::{StoreError, StoreResult};
 pub(super) use memory::MemoryChats;
 
 /// What a row takes beside its texts, in bytes.
@@ -227,89 +227,80 @@ pub enum ChatError {
 /// Keeps chats by tenant and user. What it acknowledges it has kept.
 ///
 /// [`Store::remove_user`](super::Store::remove_user) of the same store deletes the chats of the user in one step with the user.
+#[async_trait]
 pub trait ChatStore: Send + Sync {
     /// Keeps a new chat.
     ///
     /// # Errors
     /// [`TooManyChats`](ChatError::TooManyChats) where there is no room for it, and when the store fails.
-    fn begin_chat<'a>(
-        &'a self,
-        owner: (&'a str, &'a str),
+    async fn begin_chat(
+        &self,
+        owner: (&str, &str),
         chat: StoredChat,
-        limits: &'a ChatLimits,
-    ) -> BoxFuture<'a, Result<(), ChatError>>;
+        limits: &ChatLimits,
+    ) -> Result<(), ChatError>;
 
     /// The chat of that id.
-    fn chat<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Option<StoredChat>>;
+    async fn chat(&self, key: ChatKey<'_>) -> StoreResult<Option<StoredChat>>;
 
     /// The chats of tenant and user: those that are pinned first, then those that were updated last.
-    fn chats<'a>(
-        &'a self,
-        owner: (&'a str, &'a str),
-        query: &'a ChatQuery,
-    ) -> StoreFuture<'a, Vec<FoundChat>>;
+    async fn chats(&self, owner: (&str, &str), query: &ChatQuery) -> StoreResult<Vec<FoundChat>>;
 
     /// Changes a chat; false if there is none, or if it is not titled by the one who it has to be titled by.
-    fn change_chat<'a>(&'a self, key: ChatKey<'a>, change: ChatChange) -> StoreFuture<'a, bool>;
+    async fn change_chat(&self, key: ChatKey<'_>, change: ChatChange) -> StoreResult<bool>;
 
     /// Deletes a chat with its messages; false if there is none.
-    fn delete_chat<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, bool>;
+    async fn delete_chat(&self, key: ChatKey<'_>) -> StoreResult<bool>;
 
     /// Deletes all chats of a user, and gives how many there were.
-    fn delete_chats_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize>;
+    async fn delete_chats_of(&self, tenant: &str, user: &str) -> StoreResult<usize>;
 
     /// Adds messages to a chat in one step. The last one is the last of the branch that is shown from now on.
     ///
     /// # Errors
     /// [`Unknown`](ChatError::Unknown) without the chat, [`TooManyChats`](ChatError::TooManyChats) and [`ChatFull`](ChatError::ChatFull)
     /// where there is no room for them, and when the store fails.
-    fn add_chat_messages<'a>(
-        &'a self,
-        key: ChatKey<'a>,
+    async fn add_chat_messages(
+        &self,
+        key: ChatKey<'_>,
         messages: Vec<ChatMessage>,
-        limits: &'a ChatLimits,
-    ) -> BoxFuture<'a, Result<(), ChatError>>;
+        limits: &ChatLimits,
+    ) -> Result<(), ChatError>;
 
     /// Puts a message in place of the one of its id, whether or not there is room for it: whoever does so bounds it. False if there is none.
-    fn put_chat_message<'a>(&'a self, key: ChatKey<'a>, message: ChatMessage) -> StoreFuture<'a, bool>;
+    async fn put_chat_message(&self, key: ChatKey<'_>, message: ChatMessage) -> StoreResult<bool>;
 
     /// The messages of a chat, oldest first, without what the model gets of them.
-    fn chat_messages<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Vec<ChatMessage>>;
+    async fn chat_messages(&self, key: ChatKey<'_>) -> StoreResult<Vec<ChatMessage>>;
 
     /// The messages of a chat, oldest first, whole.
-    fn whole_chat_messages<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Vec<ChatMessage>>;
+    async fn whole_chat_messages(&self, key: ChatKey<'_>) -> StoreResult<Vec<ChatMessage>>;
 
     /// One message of a chat, whole.
-    fn chat_message<'a>(&'a self, key: ChatKey<'a>, id: &'a str) -> StoreFuture<'a, Option<ChatMessage>>;
+    async fn chat_message(&self, key: ChatKey<'_>, id: &str) -> StoreResult<Option<ChatMessage>>;
 
     /// Deletes messages of a chat, and sets the last message of the branch that is shown.
-    fn delete_chat_messages<'a>(
-        &'a self,
-        key: ChatKey<'a>,
-        ids: &'a [String],
-        leaf: &'a str,
-    ) -> StoreFuture<'a, ()>;
+    async fn delete_chat_messages(&self, key: ChatKey<'_>, ids: &[String], leaf: &str) -> StoreResult<()>;
 
     /// Claims a chat for a turn.
     ///
     /// # Errors
     /// [`Unknown`](ChatError::Unknown), [`TurnRunning`](ChatError::TurnRunning), [`TooManyTurns`](ChatError::TooManyTurns), and when the
     /// store fails.
-    fn begin_chat_turn<'a>(
-        &'a self,
-        key: ChatKey<'a>,
-        turn: &'a str,
+    async fn begin_chat_turn(
+        &self,
+        key: ChatKey<'_>,
+        turn: &str,
         now: Timestamp,
-        limits: &'a ChatLimits,
-    ) -> BoxFuture<'a, Result<(), ChatError>>;
+        limits: &ChatLimits,
+    ) -> Result<(), ChatError>;
 
     /// Says that a turn runs. Gives whether it has to stop; so it does where it has no chat any more.
-    fn hold_chat_turn<'a>(&'a self, key: ChatKey<'a>, turn: &'a str, now: Timestamp)
-    -> StoreFuture<'a, bool>;
+    async fn hold_chat_turn(&self, key: ChatKey<'_>, turn: &str, now: Timestamp) -> StoreResult<bool>;
 
     /// Asks the turn that has claimed a chat to stop; false if there is none.
-    fn stop_chat_turn<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, bool>;
+    async fn stop_chat_turn(&self, key: ChatKey<'_>) -> StoreResult<bool>;
 
     /// Gives up the claim of a turn.
-    fn end_chat_turn<'a>(&'a self, key: ChatKey<'a>, turn: &'a str) -> StoreFuture<'a, ()>;
+    async fn end_chat_turn(&self, key: ChatKey<'_>, turn: &str) -> StoreResult<()>;
 }

@@ -12,10 +12,10 @@ mod transcripts;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::StoreFuture;
-use crate::future::BoxFuture;
+use super::StoreResult;
 pub use error::ConversationError;
 pub use kept::Conversations;
 pub use limits::{ConversationLimits, TranscriptLimits};
@@ -80,6 +80,7 @@ impl StoredResponse {
 /// are treated as if they were not there.
 ///
 /// [`Store::remove_user`](super::Store::remove_user) of the same store deletes the conversations, transcripts and files of the user in one step with the user.
+#[async_trait]
 pub trait ConversationStore: Send + Sync {
     /// Keeps a response at the time `now`, in one step. Conversations of the user beyond the limits are deleted, those that were not used for
     /// longest first, but never the one of this response. Some that have expired are deleted, of whichever user.
@@ -87,102 +88,97 @@ pub trait ConversationStore: Send + Sync {
     /// # Errors
     /// [`Unknown`](ConversationError::Unknown) if `previous` is not there, [`Full`](ConversationError::Full) if the conversation alone would
     /// reach the user's limit; [`Store`](ConversationError::Store) if the store fails, or has a response of that id already.
-    fn keep_response<'a>(
-        &'a self,
+    async fn keep_response(
+        &self,
         response: StoredResponse,
         now: Timestamp,
-        limits: &'a ConversationLimits,
-    ) -> BoxFuture<'a, Result<(), ConversationError>>;
+        limits: &ConversationLimits,
+    ) -> Result<(), ConversationError>;
 
     /// The response of that id.
-    fn response<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        id: &'a str,
+    async fn response(
+        &self,
+        tenant: &str,
+        user: &str,
+        id: &str,
         since: Timestamp,
-    ) -> StoreFuture<'a, Option<StoredResponse>>;
+    ) -> StoreResult<Option<StoredResponse>>;
 
     /// The messages of the responses from the first of the conversation to the one of that id, in this order.
     ///
     /// # Errors
     /// [`Unknown`](ConversationError::Unknown) if it or one before it is not there, [`TooLong`](ConversationError::TooLong) if they are beyond
     /// the limits of a chain; [`Store`](ConversationError::Store) if the store fails.
-    fn response_chain<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        id: &'a str,
+    async fn response_chain(
+        &self,
+        tenant: &str,
+        user: &str,
+        id: &str,
         since: Timestamp,
-        limits: &'a ConversationLimits,
-    ) -> BoxFuture<'a, Result<Vec<Arc<str>>, ConversationError>>;
+        limits: &ConversationLimits,
+    ) -> Result<Vec<Arc<str>>, ConversationError>;
 
     /// Deletes the response of that id; false if there is none. Those that continue it cannot be continued any more.
-    fn delete_response<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool>;
+    async fn delete_response(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool>;
 
     /// Deletes all conversations of a user. Gives how many responses they had.
-    fn delete_conversations_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize>;
+    async fn delete_conversations_of(&self, tenant: &str, user: &str) -> StoreResult<usize>;
 
     /// Deletes conversations that have expired, of all tenants.
-    fn delete_expired(&self, since: Timestamp) -> StoreFuture<'_, ()>;
+    async fn delete_expired(&self, since: Timestamp) -> StoreResult<()>;
 
     /// Keeps a transcript in place of those that were kept under either of its keys. Transcripts of the user beyond the limits are deleted,
     /// those that were not used for longest first, and some that were last used at `since` or before, of whichever user.
-    fn keep_transcript<'a>(
-        &'a self,
+    async fn keep_transcript(
+        &self,
         transcript: StoredTranscript,
         since: Timestamp,
-        limits: &'a TranscriptLimits,
-    ) -> StoreFuture<'a, ()>;
+        limits: &TranscriptLimits,
+    ) -> StoreResult<()>;
 
     /// The transcripts that are kept under these keys, in any order: those that were used last, up to the bytes that are read at once.
-    fn transcripts<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        keys: &'a [String],
+    async fn transcripts(
+        &self,
+        tenant: &str,
+        user: &str,
+        keys: &[String],
         since: Timestamp,
-        limits: &'a TranscriptLimits,
-    ) -> StoreFuture<'a, Vec<StoredTranscript>>;
+        limits: &TranscriptLimits,
+    ) -> StoreResult<Vec<StoredTranscript>>;
 
     /// Notes that the transcripts that are kept under these keys were used at the time `now`.
-    fn use_transcripts<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        keys: &'a [String],
+    async fn use_transcripts(
+        &self,
+        tenant: &str,
+        user: &str,
+        keys: &[String],
         now: Timestamp,
-    ) -> StoreFuture<'a, ()>;
+    ) -> StoreResult<()>;
 
     /// Deletes the transcripts that are kept under these keys.
-    fn delete_transcripts<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        keys: &'a [String],
-    ) -> StoreFuture<'a, ()>;
+    async fn delete_transcripts(&self, tenant: &str, user: &str, keys: &[String]) -> StoreResult<()>;
 
     /// Deletes transcripts that have expired, of all tenants, and those beyond the bytes that all may have.
-    fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()>;
+    async fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()>;
 
     /// Keeps a file as [`keep_transcript`](Self::keep_transcript) keeps a transcript, apart from those. It is found by its key, and its
     /// messages are the file.
-    fn keep_file<'a>(
-        &'a self,
+    async fn keep_file(
+        &self,
         file: StoredTranscript,
         since: Timestamp,
-        limits: &'a TranscriptLimits,
-    ) -> StoreFuture<'a, ()>;
+        limits: &TranscriptLimits,
+    ) -> StoreResult<()>;
 
     /// The file that is kept under this key.
-    fn file<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        key: &'a str,
+    async fn file(
+        &self,
+        tenant: &str,
+        user: &str,
+        key: &str,
         since: Timestamp,
-    ) -> StoreFuture<'a, Option<Arc<str>>>;
+    ) -> StoreResult<Option<Arc<str>>>;
 
     /// Deletes files that have expired, of all tenants, and those beyond the bytes that all may have.
-    fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()>;
+    async fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()>;
 }

@@ -2,10 +2,9 @@
 
 mod memory;
 
-use crate::{
-    future::BoxFuture,
-    store::{StoreError, StoreFuture},
-};
+use async_trait::async_trait;
+
+use crate::store::{StoreError, StoreResult};
 
 pub(super) use memory::MemoryState;
 
@@ -118,40 +117,41 @@ pub enum StateError {
 /// Keeps small JSON values for tools. What it acknowledges it has kept.
 ///
 /// Tools use it through [`ToolContext::store`](crate::ToolContext::store), which checks keys and the length of values.
+#[async_trait]
 pub trait StateStore: Send + Sync {
     /// The value under a key, as JSON.
-    fn state<'a>(&'a self, space: &'a StateSpace, key: &'a str) -> StoreFuture<'a, Option<String>>;
+    async fn state(&self, space: &StateSpace, key: &str) -> StoreResult<Option<String>>;
 
     /// Keeps a value under a key, or removes it where `value` is `None`, in one step; false, and nothing has changed, where something
     /// else than expected is kept there.
     ///
     /// # Errors
     /// [`StateError::Full`] where the limits leave no room, and when the store fails.
-    fn put_state<'a>(
-        &'a self,
-        space: &'a StateSpace,
-        key: &'a str,
-        value: Option<&'a str>,
-        expected: Expected<'a>,
-        limits: &'a StateLimits,
-    ) -> BoxFuture<'a, Result<bool, StateError>>;
+    async fn put_state(
+        &self,
+        space: &StateSpace,
+        key: &str,
+        value: Option<&str>,
+        expected: Expected<'_>,
+        limits: &StateLimits,
+    ) -> Result<bool, StateError>;
 
     /// The keys of a space, in the order of their bytes.
-    fn state_keys<'a>(&'a self, space: &'a StateSpace) -> StoreFuture<'a, Vec<String>>;
+    async fn state_keys(&self, space: &StateSpace) -> StoreResult<Vec<String>>;
 
     /// What a tenant's users have under a key of the spaces of one name, each with the user, in the order of their ids: of those behind
     /// `after`, at most so many.
-    fn states_of_users<'a>(
-        &'a self,
-        tenant: &'a str,
-        name: &'a str,
-        key: &'a str,
-        after: &'a str,
+    async fn states_of_users(
+        &self,
+        tenant: &str,
+        name: &str,
+        key: &str,
+        after: &str,
         most: usize,
-    ) -> StoreFuture<'a, Vec<(String, String)>>;
+    ) -> StoreResult<Vec<(String, String)>>;
 
     /// Deletes all that is kept for a user, and gives how many values those were.
-    fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize>;
+    async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize>;
 }
 
 /// How much room a key and its value take, in bytes.

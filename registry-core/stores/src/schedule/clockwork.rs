@@ -2,16 +2,14 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Job, LastRun, Schedule, next_after};
-use registry_core::{
-    Origin, Registry, ToolCall, ToolContext,
-    store::{StoreError, StoreFuture},
-};
+use registry_core::{Origin, Registry, ToolCall, ToolContext, store::StoreResult};
 
 /// How often the store is asked, for jobs that another server or process has added.
 const POLL: Duration = Duration::from_secs(5);
@@ -19,11 +17,12 @@ const POLL: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 64;
 
 /// Knows in what a job's call is made.
+#[async_trait]
 pub trait Host: Send + Sync {
     /// The registry of the job's tenant, and the context of its owner, with no more than the owner may do now and than the job says.
     /// An owner who is gone is one whose [`CallerAuthority`](registry_core::CallerAuthority) says so: the call is refused and leaves its record.
     /// Where it fails the call is not made this time.
-    fn context<'a>(&'a self, job: &'a Job) -> StoreFuture<'a, (Registry, ToolContext)>;
+    async fn context(&self, job: &Job) -> StoreResult<(Registry, ToolContext)>;
 }
 
 /// Makes the calls of all tenants' jobs at their times, until `stop` is cancelled, and waits for those that are under way then; `cancel`
@@ -66,7 +65,7 @@ struct Clockwork {
 
 impl Clockwork {
     /// Begins the calls that are due, and says how long to wait until the next.
-    async fn take_due(self: &Arc<Self>, calls: &TaskTracker) -> Result<Duration, StoreError> {
+    async fn take_due(self: &Arc<Self>, calls: &TaskTracker) -> StoreResult<Duration> {
         let now = self.schedule.clock.now();
         for job in self.schedule.jobs.due(now, AT_ONCE).await? {
             let next = match next_after(&job.cron, &job.time_zone, now) {

@@ -2,34 +2,36 @@
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::{Job, LastRun};
-use registry_core::store::StoreFuture;
+use registry_core::store::StoreResult;
 
 /// Keeps jobs. Every method fails when the store does.
+#[async_trait]
 pub trait Jobs: Send + Sync {
     /// Keeps a job; false, and nothing is kept, where its owner has as many as this.
-    fn add(&self, job: Job, most: usize) -> StoreFuture<'_, bool>;
+    async fn add(&self, job: Job, most: usize) -> StoreResult<bool>;
 
     /// The tenant's jobs, the next first.
-    fn of_tenant<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<Job>>;
+    async fn of_tenant(&self, tenant: &str) -> StoreResult<Vec<Job>>;
 
     /// Forgets a job; false if there is none of that id.
-    fn remove<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, bool>;
+    async fn remove(&self, tenant: &str, id: &str) -> StoreResult<bool>;
 
     /// So many of the jobs of all tenants whose time has come, the oldest first.
-    fn due(&self, now: Timestamp, most: usize) -> StoreFuture<'_, Vec<Job>>;
+    async fn due(&self, now: Timestamp, most: usize) -> StoreResult<Vec<Job>>;
 
     /// When the next job of any tenant is made.
-    fn next(&self) -> StoreFuture<'_, Option<Timestamp>>;
+    async fn next(&self) -> StoreResult<Option<Timestamp>>;
 
     /// Sets a job's next time, where it still is what this one says, in one step. False: another server has it, or it is gone.
-    fn claim<'a>(&'a self, job: &'a Job, next_run: Timestamp) -> StoreFuture<'a, bool>;
+    async fn claim(&self, job: &Job, next_run: Timestamp) -> StoreResult<bool>;
 
     /// Notes what became of a job. Where it is gone: nothing to do.
-    fn ended<'a>(&'a self, job: &'a Job, run: LastRun) -> StoreFuture<'a, ()>;
+    async fn ended(&self, job: &Job, run: LastRun) -> StoreResult<()>;
 }
 
 /// Keeps jobs in memory, until the process ends.
@@ -56,41 +58,38 @@ fn key(tenant: &str, id: &str) -> (String, String) {
     (tenant.to_owned(), id.to_owned())
 }
 
-fn done<'a, T: Send + 'a>(value: T) -> StoreFuture<'a, T> {
-    Box::pin(std::future::ready(Ok(value)))
-}
-
+#[async_trait]
 impl Jobs for MemoryJobs {
-    fn add(&self, job: Job, most: usize) -> StoreFuture<'_, bool> {
+    async fn add(&self, job: Job, most: usize) -> StoreResult<bool> {
         let mut jobs = self.jobs.lock();
         let of_owner = |other: &&Job| other.tenant == job.tenant && other.owner.user == job.owner.user;
         let fits = jobs.values().filter(of_owner).count() < most;
         if fits {
             jobs.insert(key(&job.tenant, &job.id), job);
         }
-        done(fits)
+        Ok(fits)
     }
 
-    fn of_tenant<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<Job>> {
-        done(self.sorted(|job| job.tenant == tenant))
+    async fn of_tenant(&self, tenant: &str) -> StoreResult<Vec<Job>> {
+        Ok(self.sorted(|job| job.tenant == tenant))
     }
 
-    fn remove<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
-        done(self.jobs.lock().remove(&key(tenant, id)).is_some())
+    async fn remove(&self, tenant: &str, id: &str) -> StoreResult<bool> {
+        Ok(self.jobs.lock().remove(&key(tenant, id)).is_some())
     }
 
-    fn due(&self, now: Timestamp, most: usize) -> StoreFuture<'_, Vec<Job>> {
+    async fn due(&self, now: Timestamp, most: usize) -> StoreResult<Vec<Job>> {
         let mut due = self.sorted(|job| job.next_run <= now);
         due.truncate(most);
-        done(due)
+        Ok(due)
     }
 
-    fn next(&self) -> StoreFuture<'_, Option<Timestamp>> {
-        done(self.jobs.lock().values().map(|job| job.next_run).min())
+    async fn next(&self) -> StoreResult<Option<Timestamp>> {
+        Ok(self.jobs.lock().values().map(|job| job.next_run).min())
     }
 
-    fn claim<'a>(&'a self, job: &'a Job, next_run: Timestamp) -> StoreFuture<'a, bool> {
-        done(self.change(job, |known| {
+    async fn claim(&self, job: &Job, next_run: Timestamp) -> StoreResult<bool> {
+        Ok(self.change(job, |known| {
             let claimed = known.next_run == job.next_run;
             if claimed {
                 known.next_run = next_run;
@@ -99,11 +98,11 @@ impl Jobs for MemoryJobs {
         }))
     }
 
-    fn ended<'a>(&'a self, job: &'a Job, run: LastRun) -> StoreFuture<'a, ()> {
+    async fn ended(&self, job: &Job, run: LastRun) -> StoreResult<()> {
         self.change(job, |known| {
             known.last_run = Some(run);
             true
         });
-        done(())
+        Ok(())
     }
 }

@@ -1,16 +1,16 @@
 //! A person's word on a call.
 
+use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::{Row, SqlStore, Statement, link::Value};
 use registry_core::{
-    BoxFuture,
     guard::{
         approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals},
         audit::hash_arguments,
     },
-    store::{StoreError, StoreFuture},
+    store::{StoreError, StoreResult},
 };
 
 /// How long one that is closed is still known, for somebody who asks what became of it.
@@ -19,7 +19,7 @@ const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 /// `document` is the approval as it was asked for, `answer` the state that a person gave it. `state` is what has become of it.
 const COLUMNS: &str = "state, answer, document";
 
-fn read(mut row: Row) -> Result<Approval, StoreError> {
+fn read(mut row: Row) -> StoreResult<Approval> {
     let (state, answer, document) = (row.text()?, row.text()?, row.text()?);
     let broken = |error| StoreError::corrupt(format!("an approval cannot be read: {error}"));
     let mut approval: Approval = serde_json::from_str(&document).map_err(broken)?;
@@ -65,114 +65,110 @@ pub(super) fn delete_of(tenant: &str, user: &str) -> Statement {
     Statement::new(sql, vec![tenant.into(), asker(tenant, user).into()])
 }
 
+#[async_trait]
 impl Approvals for SqlStore {
-    fn request(&self, wanted: Approval, most: usize) -> StoreFuture<'_, Option<Approval>> {
-        Box::pin(async move {
-            let now = wanted.requested_at;
-            let long_ago = now.checked_sub(REMEMBERED).unwrap_or(Timestamp::MIN);
-            let call = call_of(&wanted);
-            let [state, answer] = state_and_answer(&wanted.state)?;
-            let document = serde_json::to_string(&wanted).map_err(StoreError::invalid)?;
-            let forget =
-                Statement::new("DELETE FROM approvals WHERE expires_at <= $1", vec![long_ago.into()]);
-            let insert = Statement::new(
-                "INSERT INTO approvals (tenant, id, call, requested_at, expires_at, state, answer, document, asker) \
+    async fn request(&self, wanted: Approval, most: usize) -> StoreResult<Option<Approval>> {
+        let now = wanted.requested_at;
+        let long_ago = now.checked_sub(REMEMBERED).unwrap_or(Timestamp::MIN);
+        let call = call_of(&wanted);
+        let [state, answer] = state_and_answer(&wanted.state)?;
+        let document = serde_json::to_string(&wanted).map_err(StoreError::invalid)?;
+        let forget = Statement::new("DELETE FROM approvals WHERE expires_at <= $1", vec![long_ago.into()]);
+        let insert = Statement::new(
+            "INSERT INTO approvals (tenant, id, call, requested_at, expires_at, state, answer, document, asker) \
                  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 WHERE NOT EXISTS (SELECT 1 FROM approvals \
                  WHERE call = $3 AND state IN ('pending', 'approved', 'declined') AND expires_at > $4) \
                  AND (SELECT COUNT(*) FROM approvals WHERE asker = $9 AND state = 'pending' AND expires_at > $4) < $10",
-                vec![
-                    wanted.tenant.as_str().into(),
-                    wanted.id.as_str().into(),
-                    call.as_str().into(),
-                    now.into(),
-                    wanted.expires_at.into(),
-                    state,
-                    answer,
-                    document.into(),
-                    asker(&wanted.tenant, &wanted.user).into(),
-                    i64::try_from(most).unwrap_or(i64::MAX).into(),
-                ],
-            );
-            let find = Statement::new(
-                format!(
-                    "SELECT {COLUMNS} FROM approvals WHERE call = $1 AND state IN ('pending', 'approved', 'declined') \
+            vec![
+                wanted.tenant.as_str().into(),
+                wanted.id.as_str().into(),
+                call.as_str().into(),
+                now.into(),
+                wanted.expires_at.into(),
+                state,
+                answer,
+                document.into(),
+                asker(&wanted.tenant, &wanted.user).into(),
+                i64::try_from(most).unwrap_or(i64::MAX).into(),
+            ],
+        );
+        let find = Statement::new(
+            format!(
+                "SELECT {COLUMNS} FROM approvals WHERE call = $1 AND state IN ('pending', 'approved', 'declined') \
                      AND expires_at > $2 ORDER BY requested_at LIMIT 1"
-                ),
-                vec![call.into(), now.into()],
-            );
-            let rows = self.write_statements(vec![forget, insert, find]).await?;
-            match rows.into_iter().next() {
-                Some(row) => read(row).map(Some).map_err(|error| self.named(error)),
-                None if wanted.is_open(now) => Ok(None),
-                // It had expired when it was asked for.
-                None => Ok(Some(wanted)),
-            }
-        })
+            ),
+            vec![call.into(), now.into()],
+        );
+        let rows = self.write_statements(vec![forget, insert, find]).await?;
+        match rows.into_iter().next() {
+            Some(row) => read(row).map(Some).map_err(|error| self.named(error)),
+            None if wanted.is_open(now) => Ok(None),
+            // It had expired when it was asked for.
+            None => Ok(Some(wanted)),
+        }
     }
 
-    fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<Approval>> {
+    async fn get(&self, tenant: &str, id: &str) -> StoreResult<Option<Approval>> {
         let sql = format!("SELECT {COLUMNS} FROM approvals WHERE tenant = $1 AND id = $2");
         let find = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(async move { Ok(self.read(find, read).await?.pop()) })
+        Ok(self.read(find, read).await?.pop())
     }
 
-    fn pending<'a>(&'a self, tenant: &'a str, now: Timestamp) -> StoreFuture<'a, Vec<Approval>> {
+    async fn pending(&self, tenant: &str, now: Timestamp) -> StoreResult<Vec<Approval>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM approvals WHERE tenant = $1 AND state = 'pending' AND expires_at > $2 \
              ORDER BY requested_at, id"
         );
-        Box::pin(self.read(Statement::new(sql, vec![tenant.into(), now.into()]), read))
+        self.read(Statement::new(sql, vec![tenant.into(), now.into()]), read).await
     }
 
-    fn answer<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
+    async fn answer(
+        &self,
+        tenant: &str,
+        id: &str,
         answer: ApprovalAnswer,
         now: Timestamp,
-    ) -> BoxFuture<'a, Result<Approval, AnswerError>> {
-        Box::pin(async move {
-            let [state, answer] = state_and_answer(&answer.into_state())?;
-            let update = Statement::new(
-                format!(
-                    "UPDATE approvals SET state = $1, answer = $2 WHERE tenant = $3 AND id = $4 AND state = 'pending' \
+    ) -> Result<Approval, AnswerError> {
+        let [state, answer] = state_and_answer(&answer.into_state())?;
+        let update = Statement::new(
+            format!(
+                "UPDATE approvals SET state = $1, answer = $2 WHERE tenant = $3 AND id = $4 AND state = 'pending' \
                      AND expires_at > $5 RETURNING {COLUMNS}"
-                ),
-                vec![state, answer, tenant.into(), id.into(), now.into()],
-            );
-            let rows = self.run(update).await?;
-            match rows.into_iter().next() {
-                Some(row) => Ok(read(row).map_err(|error| self.named(error))?),
-                None => match self.get(tenant, id).await? {
-                    Some(_) => Err(AnswerError::Closed),
-                    None => Err(AnswerError::Unknown),
-                },
-            }
-        })
+            ),
+            vec![state, answer, tenant.into(), id.into(), now.into()],
+        );
+        let rows = self.run(update).await?;
+        match rows.into_iter().next() {
+            Some(row) => Ok(read(row).map_err(|error| self.named(error))?),
+            None => match self.get(tenant, id).await? {
+                Some(_) => Err(AnswerError::Closed),
+                None => Err(AnswerError::Unknown),
+            },
+        }
     }
 
-    fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
+    async fn withdraw(&self, tenant: &str, id: &str) -> StoreResult<()> {
         let sql = "UPDATE approvals SET state = 'withdrawn', answer = '' WHERE tenant = $1 AND id = $2 \
                    AND state IN ('pending', 'approved', 'declined')";
         let withdraw = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(async move { self.run(withdraw).await.map(drop) })
+        self.run(withdraw).await.map(drop)
     }
 
-    fn take<'a>(&'a self, tenant: &'a str, id: &'a str, now: Timestamp) -> StoreFuture<'a, bool> {
+    async fn take(&self, tenant: &str, id: &str, now: Timestamp) -> StoreResult<bool> {
         let sql = "UPDATE approvals SET state = 'used' WHERE tenant = $1 AND id = $2 AND state = 'approved' \
                    AND expires_at > $3 RETURNING id";
         let take = Statement::new(sql, vec![tenant.into(), id.into(), now.into()]);
-        Box::pin(async move { Ok(!self.run(take).await?.is_empty()) })
+        Ok(!self.run(take).await?.is_empty())
     }
 
-    fn forget_user<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
+    async fn forget_user(&self, tenant: &str, user: &str) -> StoreResult<usize> {
         let delete = delete_of(tenant, user);
-        Box::pin(async move { Ok(self.run(delete).await?.len()) })
+        Ok(self.run(delete).await?.len())
     }
 
-    fn give_back<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
+    async fn give_back(&self, tenant: &str, id: &str) -> StoreResult<()> {
         let sql = "UPDATE approvals SET state = 'approved' WHERE tenant = $1 AND id = $2 AND state = 'used'";
         let give_back = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(async move { self.run(give_back).await.map(drop) })
+        self.run(give_back).await.map(drop)
     }
 }

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,7 +18,7 @@ use registry_core::{
         erasure::{self, CheckErasure, RecordPlace},
         log::{AuditEventKind, AuditFilter, AuditLog, ChainReport, ChainedRecord, NotedHeads, Start},
     },
-    store::{StoreError, StoreFuture},
+    store::{StoreError, StoreResult},
 };
 
 /// How many records of a chain are read at a time.
@@ -25,18 +26,17 @@ const PAGE: i64 = 1000;
 /// How many records are read at a time in search of those that say something no column does.
 const PAGE_LENGTH: usize = 1000;
 
+#[async_trait]
 impl AuditSink for SqlStore {
-    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            let json = serde_json::to_string(&record).map_err(StoreError::invalid)?;
-            let happened = happened(record.phase, record.success);
-            let entry = Entry {
-                columns: columns(record.ts, record.user, record.tool, record.call_id, happened),
-                chain: (record.tenant.into(), Arc::clone(&self.shared.server)),
-                record: json.into(),
-            };
-            self.write(Work::Record(entry)).await.map(drop)
-        })
+    async fn record(&self, record: AuditRecord) -> StoreResult<()> {
+        let json = serde_json::to_string(&record).map_err(StoreError::invalid)?;
+        let happened = happened(record.phase, record.success);
+        let entry = Entry {
+            columns: columns(record.ts, record.user, record.tool, record.call_id, happened),
+            chain: (record.tenant.into(), Arc::clone(&self.shared.server)),
+            record: json.into(),
+        };
+        self.write(Work::Record(entry)).await.map(drop)
     }
 }
 
@@ -65,84 +65,73 @@ fn findable(text: String) -> Value {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 
+#[async_trait]
 impl AuditLog for SqlStore {
-    fn list<'a>(&'a self, filter: &'a AuditFilter) -> StoreFuture<'a, Vec<ChainedRecord>> {
-        Box::pin(async move {
-            if filter.origin.is_none() && filter.verdict.is_none() {
-                return self.page(filter).await;
+    async fn list(&self, filter: &AuditFilter) -> StoreResult<Vec<ChainedRecord>> {
+        if filter.origin.is_none() && filter.verdict.is_none() {
+            return self.page(filter).await;
+        }
+        // What no column says is read in the records themselves, a page at a time until there are enough.
+        let mut page = AuditFilter { limit: PAGE_LENGTH, ..filter.clone() };
+        let mut wanted = Vec::new();
+        loop {
+            let records = self.page(&page).await?;
+            let is_last = records.len() < PAGE_LENGTH;
+            page.beyond.get_or_insert_default().advance(&records);
+            wanted
+                .extend(records.into_iter().filter(|record| filter.wants_origin_and_verdict(&record.record)));
+            if is_last || wanted.len() >= filter.limit {
+                wanted.truncate(filter.limit);
+                return Ok(wanted);
             }
-            // What no column says is read in the records themselves, a page at a time until there are enough.
-            let mut page = AuditFilter { limit: PAGE_LENGTH, ..filter.clone() };
-            let mut wanted = Vec::new();
-            loop {
-                let records = self.page(&page).await?;
-                let is_last = records.len() < PAGE_LENGTH;
-                page.beyond.get_or_insert_default().advance(&records);
-                wanted.extend(
-                    records.into_iter().filter(|record| filter.wants_origin_and_verdict(&record.record)),
-                );
-                if is_last || wanted.len() >= filter.limit {
-                    wanted.truncate(filter.limit);
-                    return Ok(wanted);
-                }
-            }
-        })
+        }
     }
 
-    fn verify_with_erasures<'a>(
-        &'a self,
-        tenant: &'a str,
-        noted: &'a NotedHeads,
-        check: &'a CheckErasure<'a>,
-    ) -> StoreFuture<'a, Vec<ChainReport>> {
-        Box::pin(async move {
-            let mut servers: BTreeSet<Arc<str>> = self.servers(tenant).await?.into_iter().collect();
-            servers.extend(noted.keys().map(|server| Arc::from(server.as_str())));
-            let (mut reports, none) = (Vec::new(), BTreeMap::new());
-            for server in servers {
-                let noted = noted.get(&*server).unwrap_or(&none);
-                reports.push(self.walk(tenant, server, noted, check).await?);
-            }
-            Ok(reports)
-        })
+    async fn verify_with_erasures(
+        &self,
+        tenant: &str,
+        noted: &NotedHeads,
+        check: &CheckErasure,
+    ) -> StoreResult<Vec<ChainReport>> {
+        let mut servers: BTreeSet<Arc<str>> = self.servers(tenant).await?.into_iter().collect();
+        servers.extend(noted.keys().map(|server| Arc::from(server.as_str())));
+        let (mut reports, none) = (Vec::new(), BTreeMap::new());
+        for server in servers {
+            let noted = noted.get(&*server).unwrap_or(&none);
+            reports.push(self.walk(tenant, server, noted, check).await?);
+        }
+        Ok(reports)
     }
 
-    fn tenants(&self) -> StoreFuture<'_, Vec<String>> {
+    async fn tenants(&self) -> StoreResult<Vec<String>> {
         // From one tenant to the next by the index: the table may be long.
         let tenants = "WITH RECURSIVE known (tenant) AS (SELECT min(tenant) FROM audit UNION ALL \
                        SELECT (SELECT min(tenant) FROM audit WHERE audit.tenant > known.tenant) FROM known \
                        WHERE known.tenant IS NOT NULL) SELECT tenant FROM known WHERE tenant IS NOT NULL";
-        Box::pin(async move {
-            self.read(Statement::new(tenants, Vec::new()), |mut row| Ok(row.text()?.to_string())).await
-        })
+        self.read(Statement::new(tenants, Vec::new()), |mut row| Ok(row.text()?.to_string())).await
     }
 
-    fn heads(&self) -> StoreFuture<'_, BTreeMap<String, Head>> {
+    async fn heads(&self) -> StoreResult<BTreeMap<String, Head>> {
         let head =
             "SELECT seq, sha256 FROM audit WHERE tenant = $1 AND server = $2 ORDER BY seq DESC LIMIT 1";
-        Box::pin(async move {
-            let mut heads = BTreeMap::new();
-            for tenant in self.tenants().await? {
-                let values = vec![tenant.clone().into(), self.shared.server.clone().into()];
-                let found = self.read(Statement::new(head, values), read_head).await?.pop();
-                heads.extend(found.map(|head| (tenant, head)));
-            }
-            Ok(heads)
-        })
+        let mut heads = BTreeMap::new();
+        for tenant in self.tenants().await? {
+            let values = vec![tenant.clone().into(), self.shared.server.clone().into()];
+            let found = self.read(Statement::new(head, values), read_head).await?.pop();
+            heads.extend(found.map(|head| (tenant, head)));
+        }
+        Ok(heads)
     }
 
-    fn hash<'a>(&'a self, tenant: &'a str, seq: u64) -> StoreFuture<'a, Option<String>> {
+    async fn hash(&self, tenant: &str, seq: u64) -> StoreResult<Option<String>> {
         let sql = "SELECT sha256 FROM audit WHERE tenant = $1 AND server = $2 AND seq = $3 \
                    UNION ALL SELECT sha256 FROM audit_starts WHERE tenant = $1 AND server = $2 AND seq = $3";
         let values = vec![tenant.into(), self.shared.server.clone().into(), saturated(seq).into()];
-        Box::pin(async move {
-            let mut found =
-                self.read(Statement::new(sql, values), |mut row| Ok(row.text()?.to_string())).await?;
-            Ok(found.pop())
-        })
+        let mut found = self.read(Statement::new(sql, values), |mut row| Ok(row.text()?.to_string())).await?;
+        Ok(found.pop())
     }
 
-    fn last_before<'a>(&'a self, tenant: &'a str, time: Timestamp) -> StoreFuture<'a, Option<Head>> {
+    async fn last_before(&self, tenant: &str, time: Timestamp) -> StoreResult<Option<Head>> {
         // Whatever the clock has done meanwhile, nothing behind a record that has to stay is removed.
         let first = "SELECT seq, ts FROM audit WHERE tenant = $1 AND server = $2 ORDER BY seq LIMIT 1";
         let up_to = "SELECT seq, sha256 FROM audit WHERE tenant = $1 AND server = $2 \
@@ -150,18 +139,16 @@ impl AuditLog for SqlStore {
                      AND seq < coalesce((SELECT min(seq) FROM audit WHERE tenant = $1 AND server = $2 AND ts >= $3), seq + 1) \
                      ORDER BY seq DESC LIMIT 1";
         let chain = || vec![tenant.into(), self.shared.server.clone().into()];
-        Box::pin(async move {
-            let oldest =
-                self.read(Statement::new(first, chain()), |mut row| Ok((row.int()?, row.time()?))).await?;
-            if oldest.first().is_none_or(|(_, written)| *written >= time) {
-                return Ok(None);
-            }
-            let values = chain().into_iter().chain([time.into()]).collect();
-            Ok(self.read(Statement::new(up_to, values), read_head).await?.pop())
-        })
+        let oldest =
+            self.read(Statement::new(first, chain()), |mut row| Ok((row.int()?, row.time()?))).await?;
+        if oldest.first().is_none_or(|(_, written)| *written >= time) {
+            return Ok(None);
+        }
+        let values = chain().into_iter().chain([time.into()]).collect();
+        Ok(self.read(Statement::new(up_to, values), read_head).await?.pop())
     }
 
-    fn remove<'a>(&'a self, tenant: &'a str, up_to: &'a Head, proof: &'a str) -> StoreFuture<'a, ()> {
+    async fn remove(&self, tenant: &str, up_to: &Head, proof: &str) -> StoreResult<()> {
         let start = "INSERT INTO audit_starts (tenant, server, seq, sha256, proof) VALUES ($1, $2, $3, $4, $5) \
                      ON CONFLICT (tenant, server) DO UPDATE SET seq = excluded.seq, sha256 = excluded.sha256, proof = excluded.proof";
         let remove = "DELETE FROM audit WHERE tenant = $1 AND server = $2 AND seq <= $3";
@@ -169,16 +156,16 @@ impl AuditLog for SqlStore {
             vec![tenant.into(), self.shared.server.clone().into(), saturated(up_to.seq).into()];
         let told = [up_to.sha256.as_str().into(), proof.into()];
         let start = Statement::new(start, chain.iter().cloned().chain(told).collect());
-        Box::pin(async move { self.write_all(vec![start, Statement::new(remove, chain)]).await.map(drop) })
+        self.write_all(vec![start, Statement::new(remove, chain)]).await.map(drop)
     }
 }
 
-fn read_head(mut row: Row) -> Result<Head, StoreError> {
+fn read_head(mut row: Row) -> StoreResult<Head> {
     Ok(Head { seq: row.count()?, sha256: row.text()?.to_string() })
 }
 
 impl SqlStore {
-    async fn page(&self, filter: &AuditFilter) -> Result<Vec<ChainedRecord>, StoreError> {
+    async fn page(&self, filter: &AuditFilter) -> StoreResult<Vec<ChainedRecord>> {
         let Some(cursor) = filter.beyond.as_ref().filter(|_| !filter.newest_first) else {
             return self.read(select(filter, None), chained).await;
         };
@@ -193,7 +180,7 @@ impl SqlStore {
     }
 
     /// The servers that have written of a tenant, by name. Each is one look into the index, however long its chain.
-    async fn servers(&self, tenant: &str) -> Result<Vec<Arc<str>>, StoreError> {
+    async fn servers(&self, tenant: &str) -> StoreResult<Vec<Arc<str>>> {
         let sql = "WITH RECURSIVE servers (server) AS (
                        SELECT min(server) FROM audit WHERE tenant = $1
                        UNION ALL
@@ -204,7 +191,7 @@ impl SqlStore {
         self.read(Statement::new(sql, vec![tenant.into()]), |mut row| row.text()).await
     }
 
-    async fn start_of(&self, tenant: &str, server: &Arc<str>) -> Result<Option<Start>, StoreError> {
+    async fn start_of(&self, tenant: &str, server: &Arc<str>) -> StoreResult<Option<Start>> {
         let sql = "SELECT seq, sha256, proof FROM audit_starts WHERE tenant = $1 AND server = $2";
         let read = |mut row: Row| {
             let after = Head { seq: row.count()?, sha256: row.text()?.to_string() };
@@ -220,7 +207,7 @@ impl SqlStore {
         server: Arc<str>,
         noted: &BTreeMap<u64, String>,
         check: &CheckErasure<'_>,
-    ) -> Result<ChainReport, StoreError> {
+    ) -> StoreResult<ChainReport> {
         let sql = "SELECT seq, position, previous, sha256, record, ts, user_id, tool, call_id, happened FROM audit \
                    WHERE tenant = $1 AND server = $2 AND seq > $3 ORDER BY seq LIMIT $4";
         let start = self.start_of(tenant, &server).await?;
@@ -305,7 +292,7 @@ fn is_found_by(record: &str, mut columns_kept: Row) -> bool {
     })
 }
 
-fn chained(mut row: Row) -> Result<ChainedRecord, StoreError> {
+fn chained(mut row: Row) -> StoreResult<ChainedRecord> {
     Ok(ChainedRecord {
         position: row.int()?,
         server: row.text()?.to_string(),

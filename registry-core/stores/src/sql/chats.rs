@@ -1,14 +1,12 @@
 //! Chats. Their messages go with them, by the foreign key.
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{Row, SqlStore, Statement, link::Value, saturated};
-use registry_core::{
-    BoxFuture,
-    store::{
-        ChatChange, ChatError, ChatKey, ChatLimits, ChatMessage, ChatQuery, ChatStore, FoundChat, StoreError,
-        StoreFuture, StoredChat, StoredTurn, fold,
-    },
+use registry_core::store::{
+    ChatChange, ChatError, ChatKey, ChatLimits, ChatMessage, ChatQuery, ChatStore, FoundChat, StoreError,
+    StoreResult, StoredChat, StoredTurn, fold,
 };
 
 /// A chat of a user.
@@ -59,7 +57,7 @@ fn of_chat(sql: impl Into<std::borrow::Cow<'static, str>>, key: ChatKey<'_>, mor
     Statement::new(sql, place(key).into_iter().chain(more).collect())
 }
 
-fn chat(row: &mut Row) -> Result<StoredChat, StoreError> {
+fn chat(row: &mut Row) -> StoreResult<StoredChat> {
     let mut text = || Ok::<_, StoreError>(row.text()?.to_string());
     let (id, title, titled_by) = (text()?, text()?, text()?);
     let (pinned, created_at, updated_at) = (row.int()? != 0, row.time()?, row.time()?);
@@ -72,7 +70,7 @@ fn chat(row: &mut Row) -> Result<StoredChat, StoreError> {
     Ok(StoredChat { id, title, titled_by, pinned, created_at, updated_at, leaf, settings, turn })
 }
 
-fn message(mut row: Row) -> Result<ChatMessage, StoreError> {
+fn message(mut row: Row) -> StoreResult<ChatMessage> {
     let (id, parent) = (row.text()?.to_string(), row.text()?.to_string());
     let parent = Some(parent).filter(|parent| !parent.is_empty());
     let (created_at, text, document, context) =
@@ -139,269 +137,240 @@ fn list((tenant, user): (&str, &str), query: &ChatQuery) -> Statement {
     Statement::new(sql, values)
 }
 
+#[async_trait]
 impl ChatStore for SqlStore {
-    fn begin_chat<'a>(
-        &'a self,
-        (tenant, user): (&'a str, &'a str),
+    async fn begin_chat(
+        &self,
+        (tenant, user): (&str, &str),
         chat: StoredChat,
-        limits: &'a ChatLimits,
-    ) -> BoxFuture<'a, Result<(), ChatError>> {
-        Box::pin(async move {
-            let StoredChat { id, title, titled_by, pinned, created_at, updated_at, leaf, settings, turn: _ } =
-                chat;
-            let values = vec![
-                tenant.into(),
-                user.into(),
-                id.into(),
-                kept(&title).into(),
-                fold(&title).into(),
-                titled_by.into(),
-                i64::from(pinned).into(),
-                created_at.into(),
-                updated_at.into(),
-                leaf.into(),
-                settings.into(),
-                saturated(limits.max_chats).into(),
-                saturated(limits.max_user_bytes).into(),
-            ];
-            match self.run(Statement::new(BEGIN, values)).await?.is_empty() {
-                true => Err(ChatError::TooManyChats { max: limits.max_chats, bytes: limits.max_user_bytes }),
-                false => Ok(()),
-            }
-        })
+        limits: &ChatLimits,
+    ) -> Result<(), ChatError> {
+        let StoredChat { id, title, titled_by, pinned, created_at, updated_at, leaf, settings, turn: _ } =
+            chat;
+        let values = vec![
+            tenant.into(),
+            user.into(),
+            id.into(),
+            kept(&title).into(),
+            fold(&title).into(),
+            titled_by.into(),
+            i64::from(pinned).into(),
+            created_at.into(),
+            updated_at.into(),
+            leaf.into(),
+            settings.into(),
+            saturated(limits.max_chats).into(),
+            saturated(limits.max_user_bytes).into(),
+        ];
+        match self.run(Statement::new(BEGIN, values)).await?.is_empty() {
+            true => Err(ChatError::TooManyChats { max: limits.max_chats, bytes: limits.max_user_bytes }),
+            false => Ok(()),
+        }
     }
 
-    fn chat<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Option<StoredChat>> {
-        Box::pin(async move {
-            let find = of_chat(format!("SELECT {COLUMNS} FROM chats WHERE {HERE}"), key, Vec::new());
-            Ok(self.read(find, |mut row| chat(&mut row)).await?.pop())
-        })
+    async fn chat(&self, key: ChatKey<'_>) -> StoreResult<Option<StoredChat>> {
+        let find = of_chat(format!("SELECT {COLUMNS} FROM chats WHERE {HERE}"), key, Vec::new());
+        Ok(self.read(find, |mut row| chat(&mut row)).await?.pop())
     }
 
-    fn chats<'a>(
-        &'a self,
-        owner: (&'a str, &'a str),
-        query: &'a ChatQuery,
-    ) -> StoreFuture<'a, Vec<FoundChat>> {
+    async fn chats(&self, owner: (&str, &str), query: &ChatQuery) -> StoreResult<Vec<FoundChat>> {
         let read = |mut row: Row| {
             let chat = chat(&mut row)?;
             let (id, text) = (row.text()?.to_string(), row.text()?.to_string());
             Ok(FoundChat { chat, message: Some((id, text)).filter(|(id, _)| !id.is_empty()) })
         };
-        Box::pin(self.read(list(owner, query), read))
+        self.read(list(owner, query), read).await
     }
 
-    fn change_chat<'a>(&'a self, key: ChatKey<'a>, change: ChatChange) -> StoreFuture<'a, bool> {
-        Box::pin(async move {
-            let ChatChange { title, if_titled_by, pinned, leaf, settings, if_settings } = change;
-            let (mut values, mut sets) = (place(key), vec!["id = id".to_owned()]);
-            let mut set = |column: &str, value: Value| {
-                values.push(value);
-                sets.push(format!("{column} = ${}", values.len()));
-            };
-            if let Some((title, by)) = title {
-                set("title", kept(&title).into());
-                set("words", fold(&title).into());
-                set("titled_by", by.into());
-            }
-            pinned.into_iter().for_each(|pinned| set("pinned", i64::from(pinned).into()));
-            leaf.into_iter().for_each(|leaf| set("leaf", leaf.into()));
-            settings.into_iter().for_each(|settings| set("settings", settings.into()));
-            let mut condition = String::new();
-            let mut only_if = |column: &str, value: Value| {
-                values.push(value);
-                condition.push_str(&format!(" AND {column} = ${}", values.len()));
-            };
-            if_titled_by.into_iter().for_each(|by| only_if("titled_by", by.into()));
-            if_settings.into_iter().for_each(|settings| only_if("settings", settings.into()));
-            let sql = format!("UPDATE chats SET {} WHERE {HERE}{condition} RETURNING id", sets.join(", "));
-            Ok(!self.run(Statement::new(sql, values)).await?.is_empty())
-        })
+    async fn change_chat(&self, key: ChatKey<'_>, change: ChatChange) -> StoreResult<bool> {
+        let ChatChange { title, if_titled_by, pinned, leaf, settings, if_settings } = change;
+        let (mut values, mut sets) = (place(key), vec!["id = id".to_owned()]);
+        let mut set = |column: &str, value: Value| {
+            values.push(value);
+            sets.push(format!("{column} = ${}", values.len()));
+        };
+        if let Some((title, by)) = title {
+            set("title", kept(&title).into());
+            set("words", fold(&title).into());
+            set("titled_by", by.into());
+        }
+        pinned.into_iter().for_each(|pinned| set("pinned", i64::from(pinned).into()));
+        leaf.into_iter().for_each(|leaf| set("leaf", leaf.into()));
+        settings.into_iter().for_each(|settings| set("settings", settings.into()));
+        let mut condition = String::new();
+        let mut only_if = |column: &str, value: Value| {
+            values.push(value);
+            condition.push_str(&format!(" AND {column} = ${}", values.len()));
+        };
+        if_titled_by.into_iter().for_each(|by| only_if("titled_by", by.into()));
+        if_settings.into_iter().for_each(|settings| only_if("settings", settings.into()));
+        let sql = format!("UPDATE chats SET {} WHERE {HERE}{condition} RETURNING id", sets.join(", "));
+        Ok(!self.run(Statement::new(sql, values)).await?.is_empty())
     }
 
-    fn delete_chat<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, bool> {
+    async fn delete_chat(&self, key: ChatKey<'_>) -> StoreResult<bool> {
         let delete = of_chat(format!("DELETE FROM chats WHERE {HERE} RETURNING id"), key, Vec::new());
-        Box::pin(async move { Ok(!self.run(delete).await?.is_empty()) })
+        Ok(!self.run(delete).await?.is_empty())
     }
 
-    fn delete_chats_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
+    async fn delete_chats_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
         let delete = delete_of(tenant, user);
-        Box::pin(async move { Ok(self.run(delete).await?.len()) })
+        Ok(self.run(delete).await?.len())
     }
 
-    fn add_chat_messages<'a>(
-        &'a self,
-        key: ChatKey<'a>,
+    async fn add_chat_messages(
+        &self,
+        key: ChatKey<'_>,
         messages: Vec<ChatMessage>,
-        limits: &'a ChatLimits,
-    ) -> BoxFuture<'a, Result<(), ChatError>> {
-        Box::pin(async move {
-            let Some((leaf, at)) = messages.last().map(|last| (last.id.clone(), last.created_at)) else {
-                return Ok(());
-            };
-            // None is added without the others: what they take together is not counted before the last one.
-            let (bytes, number) = (messages.iter().map(ChatMessage::size).sum::<u64>(), messages.len());
-            let find = of_chat(format!("SELECT size FROM chats WHERE {HERE}"), key, Vec::new());
-            if find.is_about_nothing() {
-                return Err(ChatError::Unknown);
-            }
-            let mut statements = vec![find];
-            for (before, message) in messages.into_iter().enumerate() {
-                let size = message.size();
-                let ChatMessage { id, parent, created_at, text, document, context } = message;
-                let more: Vec<Value> = vec![
-                    id.into(),
-                    parent.unwrap_or_default().into(),
-                    created_at.into(),
-                    saturated(size).into(),
-                    fold(&text).into(),
-                    kept(&text).into(),
-                    saturated(bytes).into(),
-                    saturated(number - before).into(),
-                    saturated(limits.max_chat_bytes).into(),
-                    saturated(limits.max_messages).into(),
-                    document.into(),
-                    saturated(limits.max_user_bytes).into(),
-                    context.into(),
-                ];
-                statements.push(of_chat(ADD, key, more));
-            }
-            let shown = format!(
-                "UPDATE chats SET leaf = $4, updated_at = $5 WHERE {HERE} \
-                 AND EXISTS (SELECT 1 FROM chat_messages WHERE {IN_CHAT} AND id = $4)"
-            );
-            statements.push(of_chat(shown, key, vec![leaf.into(), at.into()]));
-            statements.push(of_chat(COUNT, key, Vec::new()));
-            let mut rows = self.write_all(statements).await?.into_iter();
-            let known = rows.next().and_then(|mut rows| rows.pop());
-            let known =
-                known.map(|mut row| row.count::<u64>()).transpose().map_err(|error| self.named(error))?;
-            let ChatLimits { max_chats, max_user_bytes, max_messages, max_chat_bytes, .. } = *limits;
-            let is_added = rows.next().is_some_and(|added| !added.is_empty());
-            match known {
-                None => Err(ChatError::Unknown),
-                Some(_) if is_added => Ok(()),
-                Some(size)
-                    if size.saturating_add(bytes) <= max_chat_bytes
-                        && !self.is_long(key, number, max_messages).await? =>
-                {
-                    Err(ChatError::TooManyChats { max: max_chats, bytes: max_user_bytes })
-                }
-                Some(_) => Err(ChatError::ChatFull { max: max_messages, bytes: max_chat_bytes }),
-            }
-        })
-    }
-
-    fn put_chat_message<'a>(&'a self, key: ChatKey<'a>, message: ChatMessage) -> StoreFuture<'a, bool> {
-        Box::pin(async move {
-            let size = saturated(message.size());
-            let ChatMessage { id, text, document, context, .. } = message;
-            let put = format!(
-                "UPDATE chat_messages SET size = $5, words = $6, text = $7, document = $8, context = $9 \
-                 WHERE {IN_CHAT} AND id = $4 RETURNING id"
-            );
+        limits: &ChatLimits,
+    ) -> Result<(), ChatError> {
+        let Some((leaf, at)) = messages.last().map(|last| (last.id.clone(), last.created_at)) else {
+            return Ok(());
+        };
+        // None is added without the others: what they take together is not counted before the last one.
+        let (bytes, number) = (messages.iter().map(ChatMessage::size).sum::<u64>(), messages.len());
+        let find = of_chat(format!("SELECT size FROM chats WHERE {HERE}"), key, Vec::new());
+        if find.is_about_nothing() {
+            return Err(ChatError::Unknown);
+        }
+        let mut statements = vec![find];
+        for (before, message) in messages.into_iter().enumerate() {
+            let size = message.size();
+            let ChatMessage { id, parent, created_at, text, document, context } = message;
             let more: Vec<Value> = vec![
                 id.into(),
-                size.into(),
+                parent.unwrap_or_default().into(),
+                created_at.into(),
+                saturated(size).into(),
                 fold(&text).into(),
                 kept(&text).into(),
+                saturated(bytes).into(),
+                saturated(number - before).into(),
+                saturated(limits.max_chat_bytes).into(),
+                saturated(limits.max_messages).into(),
                 document.into(),
+                saturated(limits.max_user_bytes).into(),
                 context.into(),
             ];
-            let count = of_chat(COUNT, key, Vec::new());
-            let rows = self.write_all(vec![of_chat(put, key, more), count]).await?;
-            Ok(rows.first().is_some_and(|put| !put.is_empty()))
-        })
+            statements.push(of_chat(ADD, key, more));
+        }
+        let shown = format!(
+            "UPDATE chats SET leaf = $4, updated_at = $5 WHERE {HERE} \
+                 AND EXISTS (SELECT 1 FROM chat_messages WHERE {IN_CHAT} AND id = $4)"
+        );
+        statements.push(of_chat(shown, key, vec![leaf.into(), at.into()]));
+        statements.push(of_chat(COUNT, key, Vec::new()));
+        let mut rows = self.write_all(statements).await?.into_iter();
+        let known = rows.next().and_then(|mut rows| rows.pop());
+        let known = known.map(|mut row| row.count::<u64>()).transpose().map_err(|error| self.named(error))?;
+        let ChatLimits { max_chats, max_user_bytes, max_messages, max_chat_bytes, .. } = *limits;
+        let is_added = rows.next().is_some_and(|added| !added.is_empty());
+        match known {
+            None => Err(ChatError::Unknown),
+            Some(_) if is_added => Ok(()),
+            Some(size)
+                if size.saturating_add(bytes) <= max_chat_bytes
+                    && !self.is_long(key, number, max_messages).await? =>
+            {
+                Err(ChatError::TooManyChats { max: max_chats, bytes: max_user_bytes })
+            }
+            Some(_) => Err(ChatError::ChatFull { max: max_messages, bytes: max_chat_bytes }),
+        }
     }
 
-    fn chat_messages<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Vec<ChatMessage>> {
-        Box::pin(self.all_messages(key, SHOWN))
+    async fn put_chat_message(&self, key: ChatKey<'_>, message: ChatMessage) -> StoreResult<bool> {
+        let size = saturated(message.size());
+        let ChatMessage { id, text, document, context, .. } = message;
+        let put = format!(
+            "UPDATE chat_messages SET size = $5, words = $6, text = $7, document = $8, context = $9 \
+                 WHERE {IN_CHAT} AND id = $4 RETURNING id"
+        );
+        let more: Vec<Value> = vec![
+            id.into(),
+            size.into(),
+            fold(&text).into(),
+            kept(&text).into(),
+            document.into(),
+            context.into(),
+        ];
+        let count = of_chat(COUNT, key, Vec::new());
+        let rows = self.write_all(vec![of_chat(put, key, more), count]).await?;
+        Ok(rows.first().is_some_and(|put| !put.is_empty()))
     }
 
-    fn whole_chat_messages<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, Vec<ChatMessage>> {
-        Box::pin(self.all_messages(key, MESSAGE))
+    async fn chat_messages(&self, key: ChatKey<'_>) -> StoreResult<Vec<ChatMessage>> {
+        self.all_messages(key, SHOWN).await
     }
 
-    fn chat_message<'a>(&'a self, key: ChatKey<'a>, id: &'a str) -> StoreFuture<'a, Option<ChatMessage>> {
+    async fn whole_chat_messages(&self, key: ChatKey<'_>) -> StoreResult<Vec<ChatMessage>> {
+        self.all_messages(key, MESSAGE).await
+    }
+
+    async fn chat_message(&self, key: ChatKey<'_>, id: &str) -> StoreResult<Option<ChatMessage>> {
         let sql = format!("SELECT {MESSAGE} FROM chat_messages WHERE {IN_CHAT} AND id = $4");
         let find = of_chat(sql, key, vec![id.into()]);
-        Box::pin(async move { Ok(self.read(find, message).await?.pop()) })
+        Ok(self.read(find, message).await?.pop())
     }
 
-    fn delete_chat_messages<'a>(
-        &'a self,
-        key: ChatKey<'a>,
-        ids: &'a [String],
-        leaf: &'a str,
-    ) -> StoreFuture<'a, ()> {
+    async fn delete_chat_messages(&self, key: ChatKey<'_>, ids: &[String], leaf: &str) -> StoreResult<()> {
         let delete = format!("DELETE FROM chat_messages WHERE {IN_CHAT} AND id = $4");
         let delete = ids.iter().map(|id| of_chat(delete.clone(), key, vec![id.as_str().into()]));
         let show = of_chat(format!("UPDATE chats SET leaf = $4 WHERE {HERE}"), key, vec![leaf.into()]);
         let statements = delete.chain([show, of_chat(COUNT, key, Vec::new())]).collect();
-        Box::pin(async move { self.write_all(statements).await.map(drop) })
+        self.write_all(statements).await.map(drop)
     }
 
-    fn begin_chat_turn<'a>(
-        &'a self,
-        key: ChatKey<'a>,
-        turn: &'a str,
+    async fn begin_chat_turn(
+        &self,
+        key: ChatKey<'_>,
+        turn: &str,
         now: Timestamp,
-        limits: &'a ChatLimits,
-    ) -> BoxFuture<'a, Result<(), ChatError>> {
-        Box::pin(async move {
-            let Some(before) = self.chat(key).await? else { return Err(ChatError::Unknown) };
-            let since = limits.since(now);
-            let more = vec![turn.into(), now.into(), since.into(), saturated(limits.max_turns).into()];
-            match self.run(of_chat(CLAIM, key, more)).await?.is_empty() {
-                false => Ok(()),
-                true if before.running(since).is_some() => Err(ChatError::TurnRunning),
-                // Another one may have begun meanwhile.
-                true => match self.chat(key).await? {
-                    None => Err(ChatError::Unknown),
-                    Some(chat) if chat.running(since).is_some() => Err(ChatError::TurnRunning),
-                    Some(_) => Err(ChatError::TooManyTurns { max: limits.max_turns }),
-                },
-            }
-        })
+        limits: &ChatLimits,
+    ) -> Result<(), ChatError> {
+        let Some(before) = self.chat(key).await? else { return Err(ChatError::Unknown) };
+        let since = limits.since(now);
+        let more = vec![turn.into(), now.into(), since.into(), saturated(limits.max_turns).into()];
+        match self.run(of_chat(CLAIM, key, more)).await?.is_empty() {
+            false => Ok(()),
+            true if before.running(since).is_some() => Err(ChatError::TurnRunning),
+            // Another one may have begun meanwhile.
+            true => match self.chat(key).await? {
+                None => Err(ChatError::Unknown),
+                Some(chat) if chat.running(since).is_some() => Err(ChatError::TurnRunning),
+                Some(_) => Err(ChatError::TooManyTurns { max: limits.max_turns }),
+            },
+        }
     }
 
-    fn hold_chat_turn<'a>(
-        &'a self,
-        key: ChatKey<'a>,
-        turn: &'a str,
-        now: Timestamp,
-    ) -> StoreFuture<'a, bool> {
+    async fn hold_chat_turn(&self, key: ChatKey<'_>, turn: &str, now: Timestamp) -> StoreResult<bool> {
         let sql =
             format!("UPDATE chats SET turn_seen_at = $5 WHERE {HERE} AND turn = $4 RETURNING turn_stops");
         let hold = of_chat(sql, key, vec![turn.into(), now.into()]);
-        Box::pin(async move {
-            let held = self.run(hold).await?.pop();
-            held.map_or(Ok(true), |mut row| row.int().map(|stops| stops != 0))
-                .map_err(|error| self.named(error))
-        })
+        let held = self.run(hold).await?.pop();
+        held.map_or(Ok(true), |mut row| row.int().map(|stops| stops != 0)).map_err(|error| self.named(error))
     }
 
-    fn stop_chat_turn<'a>(&'a self, key: ChatKey<'a>) -> StoreFuture<'a, bool> {
+    async fn stop_chat_turn(&self, key: ChatKey<'_>) -> StoreResult<bool> {
         let sql = format!("UPDATE chats SET turn_stops = 1 WHERE {HERE} AND turn <> '' RETURNING id");
         let stop = of_chat(sql, key, Vec::new());
-        Box::pin(async move { Ok(!self.run(stop).await?.is_empty()) })
+        Ok(!self.run(stop).await?.is_empty())
     }
 
-    fn end_chat_turn<'a>(&'a self, key: ChatKey<'a>, turn: &'a str) -> StoreFuture<'a, ()> {
+    async fn end_chat_turn(&self, key: ChatKey<'_>, turn: &str) -> StoreResult<()> {
         let sql = format!("UPDATE chats SET turn = '', turn_stops = 0 WHERE {HERE} AND turn = $4");
         let end = of_chat(sql, key, vec![turn.into()]);
-        Box::pin(async move { self.run(end).await.map(drop) })
+        self.run(end).await.map(drop)
     }
 }
 
 impl SqlStore {
-    async fn all_messages(&self, key: ChatKey<'_>, columns: &str) -> Result<Vec<ChatMessage>, StoreError> {
+    async fn all_messages(&self, key: ChatKey<'_>, columns: &str) -> StoreResult<Vec<ChatMessage>> {
         let sql = format!("SELECT {columns} FROM chat_messages WHERE {IN_CHAT} ORDER BY created_at, id");
         self.read(of_chat(sql, key, Vec::new()), message).await
     }
 
     /// Whether a chat with so many more messages has more than it may have.
-    async fn is_long(&self, key: ChatKey<'_>, more: usize, max: usize) -> Result<bool, StoreError> {
+    async fn is_long(&self, key: ChatKey<'_>, more: usize, max: usize) -> StoreResult<bool> {
         let count = of_chat(format!("SELECT COUNT(*) FROM chat_messages WHERE {IN_CHAT}"), key, Vec::new());
         let count = self.read(count, |mut row| row.count::<usize>()).await?.pop().unwrap_or_default();
         Ok(count.saturating_add(more) > max)

@@ -1,6 +1,7 @@
 //! Connections to the accounts that users have elsewhere.
 
-use registry_core::store::{ConnectionStore, StoreError, StoreFuture, StoredConnection};
+use async_trait::async_trait;
+use registry_core::store::{ConnectionStore, StoreResult, StoredConnection};
 
 use super::{Row, SqlStore, Statement, link::Value};
 
@@ -8,7 +9,7 @@ const COLUMNS: &str = "SELECT tenant, user_id, server, sealed, created_at FROM c
 /// Which one.
 const HERE: &str = "tenant = $1 AND user_id = $2 AND server = $3";
 
-fn read(mut row: Row) -> Result<StoredConnection, StoreError> {
+fn read(mut row: Row) -> StoreResult<StoredConnection> {
     Ok(StoredConnection {
         tenant: row.text()?.to_string(),
         user: row.text()?.to_string(),
@@ -29,58 +30,50 @@ fn values(connection: StoredConnection) -> Vec<Value> {
     vec![tenant.into(), user.into(), server.into(), sealed.into(), created_at.into()]
 }
 
+#[async_trait]
 impl ConnectionStore for SqlStore {
-    fn connection<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        server: &'a str,
-    ) -> StoreFuture<'a, Option<StoredConnection>> {
+    async fn connection(
+        &self,
+        tenant: &str,
+        user: &str,
+        server: &str,
+    ) -> StoreResult<Option<StoredConnection>> {
         let sql = format!("{COLUMNS} WHERE {HERE}");
         let find = Statement::new(sql, vec![tenant.into(), user.into(), server.into()]);
-        Box::pin(async move { Ok(self.read(find, read).await?.pop()) })
+        Ok(self.read(find, read).await?.pop())
     }
 
-    fn connections<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, Vec<StoredConnection>> {
+    async fn connections(&self, tenant: &str, user: &str) -> StoreResult<Vec<StoredConnection>> {
         let sql = format!("{COLUMNS} WHERE tenant = $1 AND user_id = $2 ORDER BY server");
         let find = Statement::new(sql, vec![tenant.into(), user.into()]);
-        Box::pin(self.read(find, read))
+        self.read(find, read).await
     }
 
-    fn all_connections(&self) -> StoreFuture<'_, Vec<StoredConnection>> {
+    async fn all_connections(&self) -> StoreResult<Vec<StoredConnection>> {
         let sql = format!("{COLUMNS} ORDER BY server, created_at, tenant, user_id");
-        Box::pin(self.read(Statement::new(sql, Vec::new()), read))
+        self.read(Statement::new(sql, Vec::new()), read).await
     }
 
-    fn put_connection(&self, connection: StoredConnection) -> StoreFuture<'_, ()> {
+    async fn put_connection(&self, connection: StoredConnection) -> StoreResult<()> {
         let sql = "INSERT INTO connections (tenant, user_id, server, sealed, created_at) VALUES ($1, $2, $3, $4, $5) \
                    ON CONFLICT (tenant, user_id, server) DO UPDATE SET sealed = excluded.sealed, created_at = excluded.created_at";
         let put = Statement::new(sql, values(connection));
-        Box::pin(async move { self.run(put).await.map(drop) })
+        self.run(put).await.map(drop)
     }
 
-    fn change_connection<'a>(
-        &'a self,
-        connection: StoredConnection,
-        before: &'a str,
-    ) -> StoreFuture<'a, bool> {
+    async fn change_connection(&self, connection: StoredConnection, before: &str) -> StoreResult<bool> {
         let sql = format!(
             "UPDATE connections SET sealed = $4, created_at = $5 WHERE {HERE} AND sealed = $6 RETURNING server"
         );
         let mut values = values(connection);
         values.push(before.into());
         let change = Statement::new(sql, values);
-        Box::pin(async move { Ok(!self.run(change).await?.is_empty()) })
+        Ok(!self.run(change).await?.is_empty())
     }
 
-    fn remove_connection<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        server: &'a str,
-    ) -> StoreFuture<'a, bool> {
+    async fn remove_connection(&self, tenant: &str, user: &str, server: &str) -> StoreResult<bool> {
         let sql = format!("DELETE FROM connections WHERE {HERE} RETURNING server");
         let remove = Statement::new(sql, vec![tenant.into(), user.into(), server.into()]);
-        Box::pin(async move { Ok(!self.run(remove).await?.is_empty()) })
+        Ok(!self.run(remove).await?.is_empty())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{
@@ -10,12 +11,9 @@ use super::{
     saturated,
     transcripts::{self, FILES, TRANSCRIPTS, Table},
 };
-use registry_core::{
-    BoxFuture,
-    store::{
-        ConversationError, ConversationLimits, ConversationStore, StoreError, StoreFuture, StoredResponse,
-        StoredTranscript, TranscriptLimits,
-    },
+use registry_core::store::{
+    ConversationError, ConversationLimits, ConversationStore, StoreError, StoreResult, StoredResponse,
+    StoredTranscript, TranscriptLimits,
 };
 
 /// So many conversations that have expired are deleted in one statement, so that nobody waits long for it.
@@ -82,11 +80,11 @@ pub(super) fn delete_of(tenant: &str, user: &str) -> [Statement; 2] {
 }
 
 /// The number in the only row of a count.
-pub(super) fn counted(rows: Option<Vec<Row>>) -> Result<usize, StoreError> {
+pub(super) fn counted(rows: Option<Vec<Row>>) -> StoreResult<usize> {
     rows.into_iter().flatten().next().map_or(Ok(0), |mut row| row.count())
 }
 
-fn response(mut row: Row) -> Result<StoredResponse, StoreError> {
+fn response(mut row: Row) -> StoreResult<StoredResponse> {
     let mut text = || Ok::<_, StoreError>(row.text()?.to_string());
     let (tenant, user, id, previous, model) = (text()?, text()?, text()?, text()?, text()?);
     let previous = Some(previous).filter(|previous| !previous.is_empty());
@@ -94,95 +92,88 @@ fn response(mut row: Row) -> Result<StoredResponse, StoreError> {
     Ok(StoredResponse { id, tenant, user, previous, model, messages, given, created_at })
 }
 
+#[async_trait]
 impl ConversationStore for SqlStore {
-    fn keep_response<'a>(
-        &'a self,
+    async fn keep_response(
+        &self,
         response: StoredResponse,
         now: Timestamp,
-        limits: &'a ConversationLimits,
-    ) -> BoxFuture<'a, Result<(), ConversationError>> {
-        Box::pin(async move {
-            let (size, max) = (response.size(), limits.max_user_bytes);
-            if size > max {
-                return Err(ConversationError::Full { max });
-            }
-            let StoredResponse { id, tenant, user, previous, model, messages, given, created_at } = response;
-            let [tenant, user, id]: [Value; 3] = [tenant.into(), user.into(), id.into()];
-            let (since, size, most) = (limits.since(now), saturated(size), saturated(max));
-            let of_user = |sql, more: Vec<Value>| {
-                Statement::new(sql, [tenant.clone(), user.clone()].into_iter().chain(more).collect())
-            };
-            let mut statements = vec![expired(since)];
-            if previous.is_none() {
-                statements.push(of_user(BEGIN.to_owned(), vec![id.clone(), now.into()]));
-            }
-            let previous: Value = previous.unwrap_or_default().into();
-            let find = of_user(format!("SELECT r.id {FIND}"), vec![previous.clone(), since.into()]);
-            if find.is_about_nothing() {
-                return Err(ConversationError::Unknown);
-            }
-            let (created_at, messages) = (created_at.into(), messages.into());
-            let row =
-                vec![id.clone(), previous, model.into(), created_at, size.into(), messages, given.into()];
-            let bounds = [since.into(), most.into()];
-            let add = of_user(ADD.to_owned(), row.into_iter().chain(bounds).collect());
-            let count = of_user(COUNT.to_owned(), vec![id.clone(), now.into(), size.into()]);
-            let conversations = saturated(limits.max_user_conversations.max(1));
-            let make_room = of_user(MAKE_ROOM.to_owned(), vec![id, most.into(), conversations.into()]);
-            statements.extend([find, add, count, make_room]);
+        limits: &ConversationLimits,
+    ) -> Result<(), ConversationError> {
+        let (size, max) = (response.size(), limits.max_user_bytes);
+        if size > max {
+            return Err(ConversationError::Full { max });
+        }
+        let StoredResponse { id, tenant, user, previous, model, messages, given, created_at } = response;
+        let [tenant, user, id]: [Value; 3] = [tenant.into(), user.into(), id.into()];
+        let (since, size, most) = (limits.since(now), saturated(size), saturated(max));
+        let of_user = |sql, more: Vec<Value>| {
+            Statement::new(sql, [tenant.clone(), user.clone()].into_iter().chain(more).collect())
+        };
+        let mut statements = vec![expired(since)];
+        if previous.is_none() {
+            statements.push(of_user(BEGIN.to_owned(), vec![id.clone(), now.into()]));
+        }
+        let previous: Value = previous.unwrap_or_default().into();
+        let find = of_user(format!("SELECT r.id {FIND}"), vec![previous.clone(), since.into()]);
+        if find.is_about_nothing() {
+            return Err(ConversationError::Unknown);
+        }
+        let (created_at, messages) = (created_at.into(), messages.into());
+        let row = vec![id.clone(), previous, model.into(), created_at, size.into(), messages, given.into()];
+        let bounds = [since.into(), most.into()];
+        let add = of_user(ADD.to_owned(), row.into_iter().chain(bounds).collect());
+        let count = of_user(COUNT.to_owned(), vec![id.clone(), now.into(), size.into()]);
+        let conversations = saturated(limits.max_user_conversations.max(1));
+        let make_room = of_user(MAKE_ROOM.to_owned(), vec![id, most.into(), conversations.into()]);
+        statements.extend([find, add, count, make_room]);
 
-            let mut rows = self.write_all(statements).await?.into_iter().rev().skip(2);
-            let (added, found) = (rows.next().unwrap_or_default(), rows.next().unwrap_or_default());
-            match (added.is_empty(), found.is_empty()) {
-                (false, _) => Ok(()),
-                (true, true) => Err(ConversationError::Unknown),
-                (true, false) => Err(ConversationError::Full { max }),
-            }
-        })
+        let mut rows = self.write_all(statements).await?.into_iter().rev().skip(2);
+        let (added, found) = (rows.next().unwrap_or_default(), rows.next().unwrap_or_default());
+        match (added.is_empty(), found.is_empty()) {
+            (false, _) => Ok(()),
+            (true, true) => Err(ConversationError::Unknown),
+            (true, false) => Err(ConversationError::Full { max }),
+        }
     }
 
-    fn response<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        id: &'a str,
+    async fn response(
+        &self,
+        tenant: &str,
+        user: &str,
+        id: &str,
         since: Timestamp,
-    ) -> StoreFuture<'a, Option<StoredResponse>> {
-        Box::pin(async move {
-            let sql = format!(
-                "SELECT r.tenant, r.user_id, r.id, r.previous, r.model, r.created_at, r.messages, r.given {FIND}"
-            );
-            let find = Statement::new(sql, vec![tenant.into(), user.into(), id.into(), since.into()]);
-            Ok(self.read(find, response).await?.pop())
-        })
+    ) -> StoreResult<Option<StoredResponse>> {
+        let sql = format!(
+            "SELECT r.tenant, r.user_id, r.id, r.previous, r.model, r.created_at, r.messages, r.given {FIND}"
+        );
+        let find = Statement::new(sql, vec![tenant.into(), user.into(), id.into(), since.into()]);
+        Ok(self.read(find, response).await?.pop())
     }
 
-    fn response_chain<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        id: &'a str,
+    async fn response_chain(
+        &self,
+        tenant: &str,
+        user: &str,
+        id: &str,
         since: Timestamp,
-        limits: &'a ConversationLimits,
-    ) -> BoxFuture<'a, Result<Vec<Arc<str>>, ConversationError>> {
-        Box::pin(async move {
-            let most =
-                [saturated(limits.max_chain_responses).into(), saturated(limits.max_chain_bytes).into()];
-            let values = [tenant.into(), user.into(), id.into(), since.into()].into_iter().chain(most);
-            let find = Statement::new(CHAIN.join(FIND), values.collect());
-            let read = |mut row: Row| Ok((row.text()?, row.count::<u64>()?, row.text()?));
-            let chain = self.read(find, read).await?;
-            // Nothing comes before the first one; where something should, it is missing, unless it is the limit that has ended the chain.
-            let (before_first, bytes, _) = chain.last().ok_or(ConversationError::Unknown)?;
-            limits.check_chain(chain.len(), *bytes)?;
-            if !before_first.is_empty() {
-                return Err(ConversationError::Unknown);
-            }
-            Ok(chain.into_iter().rev().map(|(_, _, messages)| messages).collect())
-        })
+        limits: &ConversationLimits,
+    ) -> Result<Vec<Arc<str>>, ConversationError> {
+        let most = [saturated(limits.max_chain_responses).into(), saturated(limits.max_chain_bytes).into()];
+        let values = [tenant.into(), user.into(), id.into(), since.into()].into_iter().chain(most);
+        let find = Statement::new(CHAIN.join(FIND), values.collect());
+        let read = |mut row: Row| Ok((row.text()?, row.count::<u64>()?, row.text()?));
+        let chain = self.read(find, read).await?;
+        // Nothing comes before the first one; where something should, it is missing, unless it is the limit that has ended the chain.
+        let (before_first, bytes, _) = chain.last().ok_or(ConversationError::Unknown)?;
+        limits.check_chain(chain.len(), *bytes)?;
+        if !before_first.is_empty() {
+            return Err(ConversationError::Unknown);
+        }
+        Ok(chain.into_iter().rev().map(|(_, _, messages)| messages).collect())
     }
 
-    fn delete_response<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+    async fn delete_response(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool> {
         let last = "DELETE FROM conversations WHERE tenant = $1 AND user_id = $2
             AND id = (SELECT conversation FROM responses WHERE tenant = $1 AND user_id = $2 AND id = $3)
             AND NOT EXISTS (SELECT 1 FROM responses r WHERE r.tenant = $1 AND r.user_id = $2
@@ -194,104 +185,93 @@ impl ConversationStore for SqlStore {
         let one = "DELETE FROM responses WHERE tenant = $1 AND user_id = $2 AND id = $3 RETURNING id";
         let values: Vec<Value> = vec![tenant.into(), user.into(), id.into()];
         let statements = [last, count, one].map(|sql| Statement::new(sql, values.clone())).into();
-        Box::pin(async move { Ok(self.write_all(statements).await?.iter().any(|rows| !rows.is_empty())) })
+        Ok(self.write_all(statements).await?.iter().any(|rows| !rows.is_empty()))
     }
 
-    fn delete_conversations_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
-        Box::pin(async move {
-            let rows = self.write_all(delete_of(tenant, user).into()).await?;
-            counted(rows.into_iter().next()).map_err(|error| self.named(error))
-        })
+    async fn delete_conversations_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
+        let rows = self.write_all(delete_of(tenant, user).into()).await?;
+        counted(rows.into_iter().next()).map_err(|error| self.named(error))
     }
 
-    fn delete_expired(&self, since: Timestamp) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            while !self.run(expired(since)).await?.is_empty() {}
-            Ok(())
-        })
+    async fn delete_expired(&self, since: Timestamp) -> StoreResult<()> {
+        while !self.run(expired(since)).await?.is_empty() {}
+        Ok(())
     }
 
-    fn keep_transcript<'a>(
-        &'a self,
+    async fn keep_transcript(
+        &self,
         transcript: StoredTranscript,
         since: Timestamp,
-        limits: &'a TranscriptLimits,
-    ) -> StoreFuture<'a, ()> {
+        limits: &TranscriptLimits,
+    ) -> StoreResult<()> {
         let statements = transcripts::keep(TRANSCRIPTS, transcript, since, limits);
-        Box::pin(async move { self.write_all(statements).await.map(drop) })
+        self.write_all(statements).await.map(drop)
     }
 
-    fn transcripts<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        keys: &'a [String],
+    async fn transcripts(
+        &self,
+        tenant: &str,
+        user: &str,
+        keys: &[String],
         since: Timestamp,
-        limits: &'a TranscriptLimits,
-    ) -> StoreFuture<'a, Vec<StoredTranscript>> {
+        limits: &TranscriptLimits,
+    ) -> StoreResult<Vec<StoredTranscript>> {
         if keys.is_empty() {
-            return Box::pin(std::future::ready(Ok(Vec::new())));
+            return Ok(Vec::new());
         }
         let find = transcripts::find(TRANSCRIPTS, tenant, user, keys, since, limits);
-        Box::pin(self.read(find, transcripts::transcript))
+        self.read(find, transcripts::transcript).await
     }
 
-    fn use_transcripts<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        keys: &'a [String],
+    async fn use_transcripts(
+        &self,
+        tenant: &str,
+        user: &str,
+        keys: &[String],
         now: Timestamp,
-    ) -> StoreFuture<'a, ()> {
+    ) -> StoreResult<()> {
         let note = transcripts::note_use(tenant, user, keys, now);
-        Box::pin(async move { self.run(note).await.map(drop) })
+        self.run(note).await.map(drop)
     }
 
-    fn delete_transcripts<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        keys: &'a [String],
-    ) -> StoreFuture<'a, ()> {
+    async fn delete_transcripts(&self, tenant: &str, user: &str, keys: &[String]) -> StoreResult<()> {
         let delete = transcripts::delete(TRANSCRIPTS, tenant, user, keys);
-        Box::pin(async move { self.run(delete).await.map(drop) })
+        self.run(delete).await.map(drop)
     }
 
-    fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()> {
-        Box::pin(self.sweep(TRANSCRIPTS, since, max_total_bytes))
+    async fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
+        self.sweep(TRANSCRIPTS, since, max_total_bytes).await
     }
 
-    fn keep_file<'a>(
-        &'a self,
+    async fn keep_file(
+        &self,
         file: StoredTranscript,
         since: Timestamp,
-        limits: &'a TranscriptLimits,
-    ) -> StoreFuture<'a, ()> {
+        limits: &TranscriptLimits,
+    ) -> StoreResult<()> {
         let statements = transcripts::keep(FILES, file, since, limits);
-        Box::pin(async move { self.write_all(statements).await.map(drop) })
+        self.write_all(statements).await.map(drop)
     }
 
-    fn file<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        key: &'a str,
+    async fn file(
+        &self,
+        tenant: &str,
+        user: &str,
+        key: &str,
         since: Timestamp,
-    ) -> StoreFuture<'a, Option<Arc<str>>> {
-        Box::pin(async move {
-            let limits = &TranscriptLimits::FILES;
-            let find = transcripts::find(FILES, tenant, user, &[key.to_owned()], since, limits);
-            Ok(self.read(find, transcripts::transcript).await?.pop().map(|file| file.messages))
-        })
+    ) -> StoreResult<Option<Arc<str>>> {
+        let limits = &TranscriptLimits::FILES;
+        let find = transcripts::find(FILES, tenant, user, &[key.to_owned()], since, limits);
+        Ok(self.read(find, transcripts::transcript).await?.pop().map(|file| file.messages))
     }
 
-    fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()> {
-        Box::pin(self.sweep(FILES, since, max_total_bytes))
+    async fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
+        self.sweep(FILES, since, max_total_bytes).await
     }
 }
 
 impl SqlStore {
-    async fn sweep(&self, table: Table, since: Timestamp, max_total_bytes: u64) -> Result<(), StoreError> {
+    async fn sweep(&self, table: Table, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
         while !self.run(transcripts::expired(table, since)).await?.is_empty() {}
         self.run(transcripts::make_room_for_all(table, max_total_bytes)).await.map(drop)
     }

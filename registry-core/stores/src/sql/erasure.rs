@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use registry_core::{
     guard::audit::erasure::{self, RecordPlace, SignErasure},
-    store::{StoreError, StoreFuture},
+    store::{StoreError, StoreResult},
 };
 
 use super::{
@@ -53,7 +53,7 @@ impl SqlStore {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn erase_user<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, Erased> {
+    pub async fn erase_user(&self, tenant: &str, user: &str) -> StoreResult<Erased> {
         let of_user = |sql: &'static str| Statement::new(sql, vec![tenant.into(), user.into()]);
         let [responses, conversations] = conversations::delete_of(tenant, user);
         let counted = [
@@ -70,29 +70,27 @@ impl SqlStore {
         ];
         let uncounted =
             [conversations, of_user("DELETE FROM call_counts WHERE tenant = $1 AND user_id = $2")];
-        Box::pin(async move {
-            let before = self.shared.database.before_erasing();
-            let ahead = before.len();
-            let all = before.into_iter().chain([responses]).chain(counted).chain(uncounted);
-            let mut rows = self.change_all(all.collect()).await?.into_iter().skip(ahead);
-            let responses = conversations::counted(rows.next()).map_err(|error| self.named(error))?;
-            let mut deleted = || rows.next().unwrap_or_default().len();
-            let erased = Erased {
-                was_known: deleted() > 0,
-                responses,
-                transcripts: deleted(),
-                files: deleted(),
-                values: deleted(),
-                jobs: deleted(),
-                approvals: deleted(),
-                keys: deleted(),
-                chats: deleted(),
-                sessions: deleted(),
-                connections: deleted(),
-            };
-            self.overwrite().await;
-            Ok(erased)
-        })
+        let before = self.shared.database.before_erasing();
+        let ahead = before.len();
+        let all = before.into_iter().chain([responses]).chain(counted).chain(uncounted);
+        let mut rows = self.change_all(all.collect()).await?.into_iter().skip(ahead);
+        let responses = conversations::counted(rows.next()).map_err(|error| self.named(error))?;
+        let mut deleted = || rows.next().unwrap_or_default().len();
+        let erased = Erased {
+            was_known: deleted() > 0,
+            responses,
+            transcripts: deleted(),
+            files: deleted(),
+            values: deleted(),
+            jobs: deleted(),
+            approvals: deleted(),
+            keys: deleted(),
+            chats: deleted(),
+            sessions: deleted(),
+            connections: deleted(),
+        };
+        self.overwrite().await;
+        Ok(erased)
     }
 
     /// Takes what is personal out of the records of a person's calls, in the chains of all servers, and gives how many there were. `sign`
@@ -100,39 +98,36 @@ impl SqlStore {
     ///
     /// # Errors
     /// When the store fails, or a record cannot be read. Some records may then be erased and others not; the next call goes on.
-    pub fn erase_records<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
+    pub async fn erase_records(
+        &self,
+        tenant: &str,
+        user: &str,
         at: Timestamp,
-        sign: &'a SignErasure<'a>,
-    ) -> StoreFuture<'a, usize> {
+        sign: &SignErasure<'_>,
+    ) -> StoreResult<usize> {
         let sql = "SELECT position, server, seq, sha256, record FROM audit \
                    WHERE tenant = $1 AND user_id = $2 AND position > $3 ORDER BY position LIMIT $4";
-        Box::pin(async move {
-            let (mut after, mut erased) = (i64::MIN, 0);
-            loop {
-                let values = vec![tenant.into(), user.into(), after.into(), PAGE.into()];
-                let read = |mut row: Row| {
-                    Ok((row.int()?, row.text()?, row.count::<u64>()?, row.text()?, row.text()?))
-                };
-                let page = self.read(Statement::new(sql, values), read).await?;
-                let Some((last, ..)) = page.last() else { break };
-                after = *last;
-                let mut changes = self.shared.database.before_erasing();
-                for (position, server, seq, sha256, record) in &page {
-                    let place = RecordPlace { server, seq: *seq, sha256 };
-                    let left = erasure::erase(record, place, at, sign);
-                    let Some(left) = left.map_err(|error| self.named(error))? else { continue };
-                    erased += 1;
-                    let sql = "UPDATE audit SET record = $1 WHERE position = $2";
-                    changes.push(Statement::new(sql, vec![left.into(), (*position).into()]));
-                }
-                self.write(Work::Statements(changes)).await?;
+        let (mut after, mut erased) = (i64::MIN, 0);
+        loop {
+            let values = vec![tenant.into(), user.into(), after.into(), PAGE.into()];
+            let read =
+                |mut row: Row| Ok((row.int()?, row.text()?, row.count::<u64>()?, row.text()?, row.text()?));
+            let page = self.read(Statement::new(sql, values), read).await?;
+            let Some((last, ..)) = page.last() else { break };
+            after = *last;
+            let mut changes = self.shared.database.before_erasing();
+            for (position, server, seq, sha256, record) in &page {
+                let place = RecordPlace { server, seq: *seq, sha256 };
+                let left = erasure::erase(record, place, at, sign);
+                let Some(left) = left.map_err(|error| self.named(error))? else { continue };
+                erased += 1;
+                let sql = "UPDATE audit SET record = $1 WHERE position = $2";
+                changes.push(Statement::new(sql, vec![left.into(), (*position).into()]));
             }
-            self.overwrite().await;
-            Ok(erased)
-        })
+            self.write(Work::Statements(changes)).await?;
+        }
+        self.overwrite().await;
+        Ok(erased)
     }
 
     /// Has what was erased leave the files of the database too, as far as nobody else holds it up.

@@ -1,9 +1,10 @@
 //! Calls that are made again and again.
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{Row, SqlStore, Statement};
-use registry_core::store::{StoreError, StoreFuture};
+use registry_core::store::{StoreError, StoreResult};
 
 use crate::schedule::{Job, Jobs, LastRun};
 
@@ -11,7 +12,7 @@ use crate::schedule::{Job, Jobs, LastRun};
 const LOOKED_AT_AGAIN: i64 = 86_400;
 
 /// A job as it was added, with what has become of it since.
-fn read(mut row: Row) -> Result<Job, StoreError> {
+fn read(mut row: Row) -> StoreResult<Job> {
     let (next_run, last_run, document) = (row.int()?, row.text()?, row.text()?);
     let job: Job = serde_json::from_str(&document).map_err(StoreError::corrupt)?;
     let next_run = Timestamp::from_second(next_run).map_err(StoreError::corrupt)?;
@@ -23,41 +24,40 @@ fn read(mut row: Row) -> Result<Job, StoreError> {
 }
 
 /// One that this program cannot read keeps none of the others from being shown.
-fn readable(row: Row) -> Result<Option<Job>, StoreError> {
+fn readable(row: Row) -> StoreResult<Option<Job>> {
     Ok(read(row).map_err(|cause| tracing::error!(%cause, "a stored job cannot be read")).ok())
 }
 
+#[async_trait]
 impl Jobs for SqlStore {
-    fn add(&self, job: Job, most: usize) -> StoreFuture<'_, bool> {
+    async fn add(&self, job: Job, most: usize) -> StoreResult<bool> {
         let sql = "INSERT INTO jobs (tenant, id, user_id, next_run, last_run, document) SELECT $1, $2, $3, $4, '', $5 \
                    WHERE $6 > (SELECT COUNT(*) FROM jobs WHERE tenant = $1 AND user_id = $3) RETURNING id";
-        Box::pin(async move {
-            let document = serde_json::to_string(&job).map_err(StoreError::invalid)?;
-            let values = vec![
-                job.tenant.into(),
-                job.id.into(),
-                job.owner.user.into(),
-                job.next_run.as_second().into(),
-                document.into(),
-                i64::try_from(most).unwrap_or(i64::MAX).into(),
-            ];
-            Ok(!self.run(Statement::new(sql, values)).await?.is_empty())
-        })
+        let document = serde_json::to_string(&job).map_err(StoreError::invalid)?;
+        let values = vec![
+            job.tenant.into(),
+            job.id.into(),
+            job.owner.user.into(),
+            job.next_run.as_second().into(),
+            document.into(),
+            i64::try_from(most).unwrap_or(i64::MAX).into(),
+        ];
+        Ok(!self.run(Statement::new(sql, values)).await?.is_empty())
     }
 
-    fn of_tenant<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<Job>> {
+    async fn of_tenant(&self, tenant: &str) -> StoreResult<Vec<Job>> {
         let sql = "SELECT next_run, last_run, document FROM jobs WHERE tenant = $1 ORDER BY next_run, id";
         let all = self.read(Statement::new(sql, vec![tenant.into()]), readable);
-        Box::pin(async move { Ok(all.await?.into_iter().flatten().collect()) })
+        Ok(all.await?.into_iter().flatten().collect())
     }
 
-    fn remove<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+    async fn remove(&self, tenant: &str, id: &str) -> StoreResult<bool> {
         let sql = "DELETE FROM jobs WHERE tenant = $1 AND id = $2 RETURNING id";
         let remove = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(async move { Ok(!self.run(remove).await?.is_empty()) })
+        Ok(!self.run(remove).await?.is_empty())
     }
 
-    fn due(&self, now: Timestamp, most: usize) -> StoreFuture<'_, Vec<Job>> {
+    async fn due(&self, now: Timestamp, most: usize) -> StoreResult<Vec<Job>> {
         let sql = "SELECT tenant, id, next_run, last_run, document FROM jobs WHERE next_run <= $1 ORDER BY next_run, id LIMIT $2";
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let due = Statement::new(sql, vec![now.as_second().into(), most.into()]);
@@ -65,38 +65,31 @@ impl Jobs for SqlStore {
             let key = (row.text()?, row.text()?);
             Ok(read(row).map_err(|cause| (key, cause)))
         };
-        Box::pin(async move {
-            let mut jobs = Vec::new();
-            for job in self.read(due, read_with_key).await? {
-                match job {
-                    Ok(job) => jobs.push(job),
-                    Err(((tenant, id), cause)) => {
-                        tracing::error!(job = &*id, %cause, "job_not_read");
-                        // Or it would be due without end, and keep the others waiting.
-                        let later = now.as_second().saturating_add(LOOKED_AT_AGAIN);
-                        let put_off = "UPDATE jobs SET next_run = $1 WHERE tenant = $2 AND id = $3";
-                        let put_off = Statement::new(put_off, vec![later.into(), tenant.into(), id.into()]);
-                        self.run(put_off).await?;
-                    }
+        let mut jobs = Vec::new();
+        for job in self.read(due, read_with_key).await? {
+            match job {
+                Ok(job) => jobs.push(job),
+                Err(((tenant, id), cause)) => {
+                    tracing::error!(job = &*id, %cause, "job_not_read");
+                    // Or it would be due without end, and keep the others waiting.
+                    let later = now.as_second().saturating_add(LOOKED_AT_AGAIN);
+                    let put_off = "UPDATE jobs SET next_run = $1 WHERE tenant = $2 AND id = $3";
+                    let put_off = Statement::new(put_off, vec![later.into(), tenant.into(), id.into()]);
+                    self.run(put_off).await?;
                 }
             }
-            Ok(jobs)
-        })
+        }
+        Ok(jobs)
     }
 
-    fn next(&self) -> StoreFuture<'_, Option<Timestamp>> {
+    async fn next(&self) -> StoreResult<Option<Timestamp>> {
         let sql = "SELECT next_run FROM jobs ORDER BY next_run LIMIT 1";
         let next = self.read(Statement::new(sql, Vec::new()), |mut row| row.int());
-        Box::pin(async move {
-            let second = next.await?.pop();
-            second
-                .map(Timestamp::from_second)
-                .transpose()
-                .map_err(|error| self.named(StoreError::corrupt(error)))
-        })
+        let second = next.await?.pop();
+        second.map(Timestamp::from_second).transpose().map_err(|error| self.named(StoreError::corrupt(error)))
     }
 
-    fn claim<'a>(&'a self, job: &'a Job, next_run: Timestamp) -> StoreFuture<'a, bool> {
+    async fn claim(&self, job: &Job, next_run: Timestamp) -> StoreResult<bool> {
         let sql =
             "UPDATE jobs SET next_run = $1 WHERE tenant = $2 AND id = $3 AND next_run = $4 RETURNING id";
         let values = vec![
@@ -106,15 +99,13 @@ impl Jobs for SqlStore {
             job.next_run.as_second().into(),
         ];
         let claim = Statement::new(sql, values);
-        Box::pin(async move { Ok(!self.run(claim).await?.is_empty()) })
+        Ok(!self.run(claim).await?.is_empty())
     }
 
-    fn ended<'a>(&'a self, job: &'a Job, run: LastRun) -> StoreFuture<'a, ()> {
+    async fn ended(&self, job: &Job, run: LastRun) -> StoreResult<()> {
         let sql = "UPDATE jobs SET last_run = $1 WHERE tenant = $2 AND id = $3";
-        Box::pin(async move {
-            let run = serde_json::to_string(&run).map_err(StoreError::invalid)?;
-            let values = vec![run.into(), job.tenant.as_str().into(), job.id.as_str().into()];
-            self.run(Statement::new(sql, values)).await.map(drop)
-        })
+        let run = serde_json::to_string(&run).map_err(StoreError::invalid)?;
+        let values = vec![run.into(), job.tenant.as_str().into(), job.id.as_str().into()];
+        self.run(Statement::new(sql, values)).await.map(drop)
     }
 }

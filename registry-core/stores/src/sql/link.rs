@@ -5,10 +5,11 @@
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use sqlx::{AssertSqlSafe, Row as _, TypeInfo as _, ValueRef as _};
 
-use registry_core::store::{StoreError, StoreFuture};
+use registry_core::store::{StoreError, StoreResult};
 
 use super::failure::failure;
 
@@ -41,27 +42,27 @@ fn unexpected(found: impl fmt::Display, wanted: &str) -> StoreError {
 pub(crate) struct Row(std::vec::IntoIter<Value>);
 
 impl Row {
-    pub(crate) fn text(&mut self) -> Result<Arc<str>, StoreError> {
+    pub(crate) fn text(&mut self) -> StoreResult<Arc<str>> {
         match self.0.next() {
             Some(Value::Text(text)) => Ok(text),
             other => Err(unexpected(format_args!("{other:?}"), "a text")),
         }
     }
 
-    pub(crate) fn int(&mut self) -> Result<i64, StoreError> {
+    pub(crate) fn int(&mut self) -> StoreResult<i64> {
         match self.0.next() {
             Some(Value::Int(number)) => Ok(number),
             other => Err(unexpected(format_args!("{other:?}"), "a number")),
         }
     }
 
-    pub(crate) fn time(&mut self) -> Result<Timestamp, StoreError> {
+    pub(crate) fn time(&mut self) -> StoreResult<Timestamp> {
         let text = self.text()?;
         text.parse().map_err(|_| unexpected(format_args!("`{text}`"), "a time"))
     }
 
     /// A number that is never below zero.
-    pub(crate) fn count<T: TryFrom<i64>>(&mut self) -> Result<T, StoreError> {
+    pub(crate) fn count<T: TryFrom<i64>>(&mut self) -> StoreResult<T> {
         let number = self.int()?;
         T::try_from(number).map_err(|_| unexpected(format_args!("{number}"), "a count"))
     }
@@ -110,53 +111,53 @@ pub(crate) fn parameters(rows: usize, columns: usize, numbered: bool) -> String 
 }
 
 /// One connection.
+#[async_trait]
 pub(crate) trait Link: Send {
-    fn fetch(&mut self, statement: Statement) -> StoreFuture<'_, Vec<Row>>;
+    async fn fetch(&mut self, statement: Statement) -> StoreResult<Vec<Row>>;
 
     /// Whether parameters have to be written with their numbers. SQLite looks up each number among all others, which takes long where
     /// there are many.
     fn numbers_parameters(&self) -> bool;
 
     /// Runs several statements that have no parameters.
-    fn script(&mut self, sql: &'static str) -> StoreFuture<'_, ()>;
+    async fn script(&mut self, sql: &'static str) -> StoreResult<()>;
 }
 
 macro_rules! link {
     ($connection:ty, $numbers_parameters:literal) => {
+        #[async_trait]
         impl Link for $connection {
-            fn fetch(&mut self, statement: Statement) -> StoreFuture<'_, Vec<Row>> {
-                Box::pin(async move {
-                    let mut query = match statement.sql {
-                        Cow::Borrowed(sql) => sqlx::query(sql),
-                        // Made of constants and of parameters' numbers alone.
-                        Cow::Owned(sql) => sqlx::query(AssertSqlSafe(sql)),
+            async fn fetch(&mut self, statement: Statement) -> StoreResult<Vec<Row>> {
+                let mut query = match statement.sql {
+                    Cow::Borrowed(sql) => sqlx::query(sql),
+                    // Made of constants and of parameters' numbers alone.
+                    Cow::Owned(sql) => sqlx::query(AssertSqlSafe(sql)),
+                };
+                for value in statement.values {
+                    query = match value {
+                        Value::Int(number) => query.bind(number),
+                        Value::Text(text) => query.bind(text),
                     };
-                    for value in statement.values {
-                        query = match value {
-                            Value::Int(number) => query.bind(number),
-                            Value::Text(text) => query.bind(text),
+                }
+                let rows = query.fetch_all(self).await.map_err(failure)?;
+                rows.iter()
+                    .map(|row| {
+                        let column = |index| match row.try_get_raw(index)?.type_info().name() {
+                            "TEXT" | "VARCHAR" => row.try_get::<&str, _>(index).map(Value::from),
+                            _ => row.try_get(index).map(Value::Int),
                         };
-                    }
-                    let rows = query.fetch_all(self).await.map_err(failure)?;
-                    rows.iter()
-                        .map(|row| {
-                            let column = |index| match row.try_get_raw(index)?.type_info().name() {
-                                "TEXT" | "VARCHAR" => row.try_get::<&str, _>(index).map(Value::from),
-                                _ => row.try_get(index).map(Value::Int),
-                            };
-                            let columns = (0..row.len()).map(column).collect::<Result<Vec<Value>, _>>();
-                            columns.map(|columns| Row(columns.into_iter())).map_err(failure)
-                        })
-                        .collect()
-                })
+                        let columns = (0..row.len()).map(column).collect::<Result<Vec<Value>, _>>();
+                        columns.map(|columns| Row(columns.into_iter())).map_err(failure)
+                    })
+                    .collect()
             }
 
             fn numbers_parameters(&self) -> bool {
                 $numbers_parameters
             }
 
-            fn script(&mut self, sql: &'static str) -> StoreFuture<'_, ()> {
-                Box::pin(async move { sqlx::raw_sql(sql).execute(self).await.map(drop).map_err(failure) })
+            async fn script(&mut self, sql: &'static str) -> StoreResult<()> {
+                sqlx::raw_sql(sql).execute(self).await.map(drop).map_err(failure)
             }
         }
     };

@@ -20,19 +20,21 @@ mod writer;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use batch::{Answer, Work};
 pub use erasure::Erased;
 pub(super) use failure::failure;
 pub(super) use link::{Link, Row, Statement};
-use registry_core::store::{StoreError, StoreFuture};
+use registry_core::store::{StoreError, StoreResult};
 use writer::{Job, Writer};
 
 /// How much may wait to be written before those who ask have to wait to be let in.
 const QUEUE: usize = 4096;
 
 /// A database: the way to it, and what is particular to it.
+#[async_trait]
 pub(super) trait Database: Send + Sync {
     /// The name, for messages: where it is, without any password.
     fn name(&self) -> &str;
@@ -41,15 +43,15 @@ pub(super) trait Database: Send + Sync {
     ///
     /// # Errors
     /// When it is not.
-    fn check(&self) -> Result<(), StoreError> {
+    fn check(&self) -> StoreResult<()> {
         Ok(())
     }
 
     /// A connection to write through.
-    fn connect(&self) -> StoreFuture<'_, Box<dyn Link>>;
+    async fn connect(&self) -> StoreResult<Box<dyn Link>>;
 
     /// Reads, on a connection beside the one that writes.
-    fn read(&self, statement: Statement) -> StoreFuture<'_, Vec<Row>>;
+    async fn read(&self, statement: Statement) -> StoreResult<Vec<Row>>;
 
     /// What begins a transaction that no other one with one of these numbers runs beside.
     fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement>;
@@ -99,7 +101,7 @@ impl SqlStore {
         database: Arc<dyn Database>,
         server: String,
         nudge: watch::Sender<()>,
-    ) -> Result<Self, StoreError> {
+    ) -> StoreResult<Self> {
         let link = async {
             let mut link = database.connect().await?;
             lay_out(database.as_ref(), link.as_mut()).await?;
@@ -111,7 +113,7 @@ impl SqlStore {
         Ok(Self { shared: Arc::new(Shared { database, server: server.into(), jobs, nudge }) })
     }
 
-    async fn write(&self, work: Work) -> Result<Answer, StoreError> {
+    async fn write(&self, work: Work) -> StoreResult<Answer> {
         let (done, answer) = oneshot::channel();
         // The runtime that has opened the store is gone, and the writer with it.
         let stopped = || StoreError::unavailable("the store is closed");
@@ -126,7 +128,7 @@ impl SqlStore {
     ///
     /// # Errors
     /// Also where something is to be added that cannot be kept.
-    async fn write_all(&self, statements: Vec<Statement>) -> Result<Vec<Vec<Row>>, StoreError> {
+    async fn write_all(&self, statements: Vec<Statement>) -> StoreResult<Vec<Vec<Row>>> {
         let are_made: Vec<bool> = statements.iter().map(|statement| !statement.is_about_nothing()).collect();
         if statements.iter().zip(&are_made).any(|(statement, is_made)| !is_made && statement.adds()) {
             return Err(self.named(StoreError::invalid("a text with a NUL in it cannot be kept")));
@@ -143,12 +145,12 @@ impl SqlStore {
     }
 
     /// The same, and gives the rows of the last one.
-    async fn write_statements(&self, statements: Vec<Statement>) -> Result<Vec<Row>, StoreError> {
+    async fn write_statements(&self, statements: Vec<Statement>) -> StoreResult<Vec<Row>> {
         Ok(self.write_all(statements).await?.pop().unwrap_or_default())
     }
 
     /// Writes one statement, and gives its rows.
-    async fn run(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+    async fn run(&self, statement: Statement) -> StoreResult<Vec<Row>> {
         self.write_statements(vec![statement]).await
     }
 
@@ -157,7 +159,7 @@ impl SqlStore {
         &self,
         statement: Statement,
         read: impl Fn(Row) -> Result<T, StoreError>,
-    ) -> Result<Vec<T>, StoreError> {
+    ) -> StoreResult<Vec<T>> {
         if statement.is_about_nothing() {
             return Ok(Vec::new());
         }
@@ -182,7 +184,7 @@ fn saturated(number: impl TryInto<i64>) -> i64 {
 }
 
 /// Brings the tables to the version this program knows.
-async fn lay_out(database: &dyn Database, link: &mut dyn Link) -> Result<(), StoreError> {
+async fn lay_out(database: &dyn Database, link: &mut dyn Link) -> StoreResult<()> {
     /// A lock of its own, for servers that start at once.
     const LAYING_OUT: i32 = -1;
     for statement in database.begin(&BTreeSet::from([LAYING_OUT])) {

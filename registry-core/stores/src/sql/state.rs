@@ -1,9 +1,9 @@
 //! What tools keep between calls.
 
 use super::{Row, SqlStore, Statement, link::Value, saturated};
-use registry_core::{
-    BoxFuture,
-    store::{Expected, StateError, StateLimits, StateSpace, StateStore, StoreError, StoreFuture, state_size},
+use async_trait::async_trait;
+use registry_core::store::{
+    Expected, StateError, StateLimits, StateSpace, StateStore, StoreResult, state_size,
 };
 
 /// Where a value is. Users share what has no user: no user's id is empty.
@@ -27,7 +27,7 @@ fn place(space: &StateSpace, key: &str) -> Vec<Value> {
     owner(space).into_iter().chain([key.into()]).collect()
 }
 
-fn text(mut row: Row) -> Result<String, StoreError> {
+fn text(mut row: Row) -> StoreResult<String> {
     Ok(row.text()?.to_string())
 }
 
@@ -42,107 +42,101 @@ fn is_nameless(space: &StateSpace, key: &str) -> bool {
     [key, &space.name, &space.tenant, space.user.as_deref().unwrap_or("-")].contains(&"")
 }
 
+#[async_trait]
 impl StateStore for SqlStore {
-    fn state<'a>(&'a self, space: &'a StateSpace, key: &'a str) -> StoreFuture<'a, Option<String>> {
+    async fn state(&self, space: &StateSpace, key: &str) -> StoreResult<Option<String>> {
         let sql = format!("SELECT value FROM tool_state WHERE {HERE}");
         let find = Statement::new(sql, place(space, key));
-        Box::pin(async move {
-            if is_nameless(space, key) { Ok(None) } else { Ok(self.read(find, text).await?.pop()) }
-        })
+        if is_nameless(space, key) { Ok(None) } else { Ok(self.read(find, text).await?.pop()) }
     }
 
-    fn put_state<'a>(
-        &'a self,
-        space: &'a StateSpace,
-        key: &'a str,
-        value: Option<&'a str>,
-        expected: Expected<'a>,
-        limits: &'a StateLimits,
-    ) -> BoxFuture<'a, Result<bool, StateError>> {
-        Box::pin(async move {
-            let before =
-                Statement::new(format!("SELECT value FROM tool_state WHERE {HERE}"), place(space, key));
-            if is_nameless(space, key) || before.is_about_nothing() {
-                let max = limits.max_key_bytes;
-                return Err(StateError::InvalidKey { key: key.to_owned(), max });
-            }
-            let mut values = place(space, key);
-            let change = match value {
-                None => {
-                    let mut sql = format!("DELETE FROM tool_state WHERE {HERE}");
-                    match expected {
-                        Expected::Anything => {}
-                        Expected::Exactly(None) => sql.push_str(" AND FALSE"),
-                        Expected::Exactly(Some(expected)) => {
-                            sql.push_str(" AND value = $5");
-                            values.push(expected.into());
-                        }
+    async fn put_state(
+        &self,
+        space: &StateSpace,
+        key: &str,
+        value: Option<&str>,
+        expected: Expected<'_>,
+        limits: &StateLimits,
+    ) -> Result<bool, StateError> {
+        let before = Statement::new(format!("SELECT value FROM tool_state WHERE {HERE}"), place(space, key));
+        if is_nameless(space, key) || before.is_about_nothing() {
+            let max = limits.max_key_bytes;
+            return Err(StateError::InvalidKey { key: key.to_owned(), max });
+        }
+        let mut values = place(space, key);
+        let change = match value {
+            None => {
+                let mut sql = format!("DELETE FROM tool_state WHERE {HERE}");
+                match expected {
+                    Expected::Anything => {}
+                    Expected::Exactly(None) => sql.push_str(" AND FALSE"),
+                    Expected::Exactly(Some(expected)) => {
+                        sql.push_str(" AND value = $5");
+                        values.push(expected.into());
                     }
-                    Statement::new(sql, values)
                 }
-                Some(value) => {
-                    values.extend([saturated(state_size(key, value)).into(), value.into()]);
-                    values.extend(
-                        [
-                            saturated(limits.max_keys),
-                            saturated(limits.max_space_bytes),
-                            saturated(limits.max_user_bytes),
-                        ]
-                        .map(Value::from),
-                    );
-                    let condition = match expected {
-                        Expected::Anything => String::new(),
-                        Expected::Exactly(None) => {
-                            format!(" AND NOT EXISTS (SELECT 1 FROM tool_state WHERE {HERE})")
-                        }
-                        Expected::Exactly(Some(expected)) => {
-                            values.push(expected.into());
-                            format!(" AND EXISTS (SELECT 1 FROM tool_state WHERE {HERE} AND value = $10)")
-                        }
-                    };
-                    Statement::new(format!("{PUT}{condition} {REPLACE}"), values)
-                }
-            };
-            let mut rows = self.write_all(vec![before, change]).await?.into_iter();
-            let before = rows.next().and_then(|mut rows| rows.pop()).map(text).transpose();
-            let before = before.map_err(|error| self.named(error))?;
-            match expected.is(before.as_deref()) {
-                false => Ok(false),
-                true if value.is_some() && rows.next().is_none_or(|kept| kept.is_empty()) => {
-                    Err(StateError::Full { key: key.to_owned() })
-                }
-                true => Ok(true),
+                Statement::new(sql, values)
             }
-        })
+            Some(value) => {
+                values.extend([saturated(state_size(key, value)).into(), value.into()]);
+                values.extend(
+                    [
+                        saturated(limits.max_keys),
+                        saturated(limits.max_space_bytes),
+                        saturated(limits.max_user_bytes),
+                    ]
+                    .map(Value::from),
+                );
+                let condition = match expected {
+                    Expected::Anything => String::new(),
+                    Expected::Exactly(None) => {
+                        format!(" AND NOT EXISTS (SELECT 1 FROM tool_state WHERE {HERE})")
+                    }
+                    Expected::Exactly(Some(expected)) => {
+                        values.push(expected.into());
+                        format!(" AND EXISTS (SELECT 1 FROM tool_state WHERE {HERE} AND value = $10)")
+                    }
+                };
+                Statement::new(format!("{PUT}{condition} {REPLACE}"), values)
+            }
+        };
+        let mut rows = self.write_all(vec![before, change]).await?.into_iter();
+        let before = rows.next().and_then(|mut rows| rows.pop()).map(text).transpose();
+        let before = before.map_err(|error| self.named(error))?;
+        match expected.is(before.as_deref()) {
+            false => Ok(false),
+            true if value.is_some() && rows.next().is_none_or(|kept| kept.is_empty()) => {
+                Err(StateError::Full { key: key.to_owned() })
+            }
+            true => Ok(true),
+        }
     }
 
-    fn state_keys<'a>(&'a self, space: &'a StateSpace) -> StoreFuture<'a, Vec<String>> {
+    async fn state_keys(&self, space: &StateSpace) -> StoreResult<Vec<String>> {
         let sql = "SELECT key FROM tool_state WHERE tenant = $1 AND user_id = $2 AND space = $3 ORDER BY key";
         let find = Statement::new(sql, owner(space).into());
-        Box::pin(
-            async move { if is_nameless(space, "-") { Ok(Vec::new()) } else { self.read(find, text).await } },
-        )
+        if is_nameless(space, "-") { Ok(Vec::new()) } else { self.read(find, text).await }
     }
 
-    fn states_of_users<'a>(
-        &'a self,
-        tenant: &'a str,
-        name: &'a str,
-        key: &'a str,
-        after: &'a str,
+    async fn states_of_users(
+        &self,
+        tenant: &str,
+        name: &str,
+        key: &str,
+        after: &str,
         most: usize,
-    ) -> StoreFuture<'a, Vec<(String, String)>> {
+    ) -> StoreResult<Vec<(String, String)>> {
         // What all share has no user, and so is behind nobody.
         let sql = "SELECT user_id, value FROM tool_state
             WHERE tenant = $1 AND user_id > $2 AND space = $3 AND key = $4 ORDER BY user_id LIMIT $5";
         let values = [tenant, after, name, key].map(Value::from).into_iter();
         let find = Statement::new(sql, values.chain([saturated(most).into()]).collect());
         let read = |mut row: Row| Ok((row.text()?.to_string(), row.text()?.to_string()));
-        Box::pin(async move { self.read(find, read).await })
+        self.read(find, read).await
     }
 
-    fn delete_state_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
+    async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
         let delete = delete_of(tenant, user);
-        Box::pin(async move { if user.is_empty() { Ok(0) } else { Ok(self.run(delete).await?.len()) } })
+        if user.is_empty() { Ok(0) } else { Ok(self.run(delete).await?.len()) }
     }
 }

@@ -1,5 +1,6 @@
 //! Registrations and switches, personas, users, keys and sessions.
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
@@ -9,9 +10,8 @@ use super::{
     link::Value,
     saturated, state, transcripts,
 };
-use registry_core::{
-    BoxFuture,
-    store::{ApiKey, Persona, RemovedUser, Session, Store, StoreError, StoreFuture, StoredTool, User},
+use registry_core::store::{
+    ApiKey, Persona, RemovedUser, Session, Store, StoreError, StoreResult, StoredTool, User,
 };
 
 const KEY_COLUMNS: &str =
@@ -21,15 +21,12 @@ const SESSION_COLUMNS: &str = "SELECT id, tenant, user_id, sha256, created_at, e
 
 impl SqlStore {
     /// Writes a statement and raises the revision with it, whether or not it changed a row. Gives the statement's rows.
-    async fn change(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+    async fn change(&self, statement: Statement) -> StoreResult<Vec<Row>> {
         Ok(self.change_all(vec![statement]).await?.pop().unwrap_or_default())
     }
 
     /// The same with several, all or none. Gives the rows of each, in their order.
-    pub(super) async fn change_all(
-        &self,
-        mut statements: Vec<Statement>,
-    ) -> Result<Vec<Vec<Row>>, StoreError> {
+    pub(super) async fn change_all(&self, mut statements: Vec<Statement>) -> StoreResult<Vec<Vec<Row>>> {
         statements.push(Statement::new("UPDATE revision SET number = number + 1", Vec::new()));
         let rows = self.write_all(statements).await;
         self.shared.nudge.send_replace(());
@@ -40,7 +37,7 @@ impl SqlStore {
     }
 
     /// A change to what is said of some revision. The second statement raises that, and where it gives no row nothing has changed.
-    async fn change_if(&self, change: Statement, revise: Statement) -> Result<bool, StoreError> {
+    async fn change_if(&self, change: Statement, revise: Statement) -> StoreResult<bool> {
         // No other change falls between the two: statements are written one transaction after the other.
         let revised = self.write_statements(vec![change, revise]).await?;
         self.shared.nudge.send_replace(());
@@ -48,11 +45,11 @@ impl SqlStore {
     }
 }
 
-fn document<T: DeserializeOwned>(mut row: Row) -> Result<T, StoreError> {
+fn document<T: DeserializeOwned>(mut row: Row) -> StoreResult<T> {
     serde_json::from_str(&row.text()?).map_err(StoreError::corrupt)
 }
 
-fn api_key(mut row: Row) -> Result<ApiKey, StoreError> {
+fn api_key(mut row: Row) -> StoreResult<ApiKey> {
     Ok(ApiKey {
         id: row.text()?.to_string(),
         tenant: row.text()?.to_string(),
@@ -67,7 +64,7 @@ fn api_key(mut row: Row) -> Result<ApiKey, StoreError> {
     })
 }
 
-fn session(mut row: Row) -> Result<Session, StoreError> {
+fn session(mut row: Row) -> StoreResult<Session> {
     Ok(Session {
         id: row.text()?.to_string(),
         tenant: row.text()?.to_string(),
@@ -78,119 +75,105 @@ fn session(mut row: Row) -> Result<Session, StoreError> {
     })
 }
 
+#[async_trait]
 impl Store for SqlStore {
-    fn tools<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<StoredTool>> {
+    async fn tools(&self, tenant: &str) -> StoreResult<Vec<StoredTool>> {
         let sql = "SELECT document FROM tools WHERE tenant = $1 ORDER BY name";
         // One that this program cannot read, such as a newer one's, keeps none of the others from being known.
         let readable = |row: Row| {
             let tool = document::<StoredTool>(row);
             Ok(tool.map_err(|cause| tracing::error!(%cause, "a stored tool cannot be read")).ok())
         };
-        Box::pin(async move {
-            let rows = self.read(Statement::new(sql, vec![tenant.into()]), readable).await?;
-            Ok(rows.into_iter().flatten().collect())
-        })
+        let rows = self.read(Statement::new(sql, vec![tenant.into()]), readable).await?;
+        Ok(rows.into_iter().flatten().collect())
     }
 
-    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool, revision: u64) -> StoreFuture<'a, bool> {
+    async fn put_tool(&self, tenant: &str, tool: StoredTool, revision: u64) -> StoreResult<bool> {
         let put = "INSERT INTO tools (tenant, name, document) \
                    SELECT $1, $2, $3 WHERE $4 = (SELECT number FROM revision) \
                    ON CONFLICT (tenant, name) DO UPDATE SET document = excluded.document";
         let revise = "UPDATE revision SET number = number + 1 WHERE number = $1 RETURNING number";
         let seen = Value::Int(revision.cast_signed());
-        Box::pin(async move {
-            let document = serde_json::to_string(&tool).map_err(StoreError::invalid)?;
-            let values = vec![tenant.into(), tool.tool_name.into(), document.into(), seen.clone()];
-            self.change_if(Statement::new(put, values), Statement::new(revise, vec![seen])).await
-        })
+        let document = serde_json::to_string(&tool).map_err(StoreError::invalid)?;
+        let values = vec![tenant.into(), tool.tool_name.into(), document.into(), seen.clone()];
+        self.change_if(Statement::new(put, values), Statement::new(revise, vec![seen])).await
     }
 
-    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> StoreFuture<'a, ()> {
+    async fn remove_tool(&self, tenant: &str, tool: &str) -> StoreResult<()> {
         let sql = "DELETE FROM tools WHERE tenant = $1 AND name = $2";
         let remove = Statement::new(sql, vec![tenant.into(), tool.into()]);
-        Box::pin(async move { self.change(remove).await.map(drop) })
+        self.change(remove).await.map(drop)
     }
 
-    fn personas<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<Persona>> {
+    async fn personas(&self, tenant: &str) -> StoreResult<Vec<Persona>> {
         let sql = "SELECT document FROM personas WHERE tenant = $1 ORDER BY name";
-        Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), document))
+        self.read(Statement::new(sql, vec![tenant.into()]), document).await
     }
 
-    fn persona<'a>(&'a self, tenant: &'a str, name: &'a str) -> StoreFuture<'a, Option<Persona>> {
+    async fn persona(&self, tenant: &str, name: &str) -> StoreResult<Option<Persona>> {
         let sql = "SELECT document FROM personas WHERE tenant = $1 AND name = $2";
         let find = Statement::new(sql, vec![tenant.into(), name.into()]);
-        Box::pin(async move { Ok(self.read(find, document).await?.pop()) })
+        Ok(self.read(find, document).await?.pop())
     }
 
-    fn put_persona<'a>(&'a self, tenant: &'a str, persona: Persona) -> StoreFuture<'a, ()> {
+    async fn put_persona(&self, tenant: &str, persona: Persona) -> StoreResult<()> {
         let sql = "INSERT INTO personas (tenant, name, document) VALUES ($1, $2, $3) \
                    ON CONFLICT (tenant, name) DO UPDATE SET document = excluded.document";
-        Box::pin(async move {
-            let document = serde_json::to_string(&persona).map_err(StoreError::invalid)?;
-            let values = vec![tenant.into(), persona.name.into(), document.into()];
-            self.change(Statement::new(sql, values)).await.map(drop)
-        })
+        let document = serde_json::to_string(&persona).map_err(StoreError::invalid)?;
+        let values = vec![tenant.into(), persona.name.into(), document.into()];
+        self.change(Statement::new(sql, values)).await.map(drop)
     }
 
-    fn remove_persona<'a>(&'a self, tenant: &'a str, name: &'a str) -> StoreFuture<'a, bool> {
+    async fn remove_persona(&self, tenant: &str, name: &str) -> StoreResult<bool> {
         let sql = "DELETE FROM personas WHERE tenant = $1 AND name = $2 RETURNING name";
         let remove = Statement::new(sql, vec![tenant.into(), name.into()]);
-        Box::pin(async move { Ok(!self.change(remove).await?.is_empty()) })
+        Ok(!self.change(remove).await?.is_empty())
     }
 
-    fn tenants(&self) -> StoreFuture<'_, Vec<String>> {
+    async fn tenants(&self) -> StoreResult<Vec<String>> {
         let sql = "SELECT tenant FROM users UNION SELECT tenant FROM tools UNION SELECT tenant FROM personas ORDER BY tenant";
-        Box::pin(self.read(Statement::new(sql, Vec::new()), |mut row| Ok(row.text()?.to_string())))
+        self.read(Statement::new(sql, Vec::new()), |mut row| Ok(row.text()?.to_string())).await
     }
 
-    fn users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<User>> {
+    async fn users(&self, tenant: &str) -> StoreResult<Vec<User>> {
         let sql = "SELECT document FROM users WHERE tenant = $1 ORDER BY id";
-        Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), document))
+        self.read(Statement::new(sql, vec![tenant.into()]), document).await
     }
 
-    fn count_users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, usize> {
+    async fn count_users(&self, tenant: &str) -> StoreResult<usize> {
         let count = Statement::new("SELECT COUNT(*) FROM users WHERE tenant = $1", vec![tenant.into()]);
-        Box::pin(async move { Ok(self.read(count, |mut row| row.count()).await?.pop().unwrap_or_default()) })
+        Ok(self.read(count, |mut row| row.count()).await?.pop().unwrap_or_default())
     }
 
-    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>> {
+    async fn user(&self, tenant: &str, id: &str) -> StoreResult<Option<User>> {
         let sql = "SELECT document FROM users WHERE tenant = $1 AND id = $2";
         let find = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(async move { Ok(self.read(find, document).await?.pop()) })
+        Ok(self.read(find, document).await?.pop())
     }
 
-    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> StoreFuture<'a, ()> {
+    async fn put_user(&self, tenant: &str, user: User) -> StoreResult<()> {
         let sql = "INSERT INTO users (tenant, id, document) VALUES ($1, $2, $3) \
                    ON CONFLICT (tenant, id) DO UPDATE SET document = excluded.document";
-        Box::pin(async move {
-            let document = serde_json::to_string(&user).map_err(StoreError::invalid)?;
-            let values = vec![tenant.into(), user.id.into(), document.into()];
-            self.change(Statement::new(sql, values)).await.map(drop)
-        })
+        let document = serde_json::to_string(&user).map_err(StoreError::invalid)?;
+        let values = vec![tenant.into(), user.id.into(), document.into()];
+        self.change(Statement::new(sql, values)).await.map(drop)
     }
 
-    fn change_user<'a>(&'a self, tenant: &'a str, user: User, revision: u64) -> StoreFuture<'a, bool> {
+    async fn change_user(&self, tenant: &str, user: User, revision: u64) -> StoreResult<bool> {
         let change = "UPDATE users SET document = $1 \
                       WHERE tenant = $2 AND id = $3 AND $4 = (SELECT number FROM revision)";
         let revise = "UPDATE revision SET number = number + 1 WHERE number = $1 \
                       AND EXISTS (SELECT 1 FROM users WHERE tenant = $2 AND id = $3) RETURNING number";
         let seen = Value::Int(revision.cast_signed());
-        Box::pin(async move {
-            let document = serde_json::to_string(&user).map_err(StoreError::invalid)?;
-            let who: [Value; 2] = [tenant.into(), user.id.into()];
-            let [of, id] = who.clone();
-            let change = Statement::new(change, vec![document.into(), of, id, seen.clone()]);
-            let [of, id] = who;
-            self.change_if(change, Statement::new(revise, vec![seen, of, id])).await
-        })
+        let document = serde_json::to_string(&user).map_err(StoreError::invalid)?;
+        let who: [Value; 2] = [tenant.into(), user.id.into()];
+        let [of, id] = who.clone();
+        let change = Statement::new(change, vec![document.into(), of, id, seen.clone()]);
+        let [of, id] = who;
+        self.change_if(change, Statement::new(revise, vec![seen, of, id])).await
     }
 
-    fn remove_user<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        at: Timestamp,
-    ) -> StoreFuture<'a, RemovedUser> {
+    async fn remove_user(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<RemovedUser> {
         let revoke =
             "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND user_id = $3 AND revoked_at = ''";
         let revoke = Statement::new(revoke, vec![at.into(), tenant.into(), id.into()]);
@@ -204,54 +187,50 @@ impl Store for SqlStore {
         let end = Statement::new(end, vec![tenant.into(), id.into()]);
         let connections = connections::delete_of(tenant, id);
         let approvals = approvals::delete_of(tenant, id);
-        Box::pin(async move {
-            let kept = [count, remove, transcripts, files, values, chats, delete];
-            let all = kept.into_iter().chain([revoke, end, connections, approvals]).collect();
-            let mut rows = self.change_all(all).await?.into_iter();
-            let responses = counted(rows.next()).map_err(|error| self.named(error))?;
-            let was_known = rows.next().is_some_and(|removed| !removed.is_empty());
-            let mut deleted = || rows.next().unwrap_or_default().len();
-            Ok(RemovedUser {
-                was_known,
-                responses,
-                transcripts: deleted(),
-                files: deleted(),
-                values: deleted(),
-                chats: deleted(),
-            })
+        let kept = [count, remove, transcripts, files, values, chats, delete];
+        let all = kept.into_iter().chain([revoke, end, connections, approvals]).collect();
+        let mut rows = self.change_all(all).await?.into_iter();
+        let responses = counted(rows.next()).map_err(|error| self.named(error))?;
+        let was_known = rows.next().is_some_and(|removed| !removed.is_empty());
+        let mut deleted = || rows.next().unwrap_or_default().len();
+        Ok(RemovedUser {
+            was_known,
+            responses,
+            transcripts: deleted(),
+            files: deleted(),
+            values: deleted(),
+            chats: deleted(),
         })
     }
 
-    fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
+    async fn keys(&self, tenant: &str) -> StoreResult<Vec<ApiKey>> {
         let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 ORDER BY created_at, position");
-        Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), api_key))
+        self.read(Statement::new(sql, vec![tenant.into()]), api_key).await
     }
 
-    fn keys_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
+    async fn keys_of(&self, tenant: &str, user: &str) -> StoreResult<Vec<ApiKey>> {
         let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 AND user_id = $2 ORDER BY created_at, position");
-        Box::pin(self.read(Statement::new(sql, vec![tenant.into(), user.into()]), api_key))
+        self.read(Statement::new(sql, vec![tenant.into(), user.into()]), api_key).await
     }
 
-    fn key_of_id<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
+    async fn key_of_id(&self, tenant: &str, id: &str) -> StoreResult<Option<ApiKey>> {
         let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 AND id = $2");
         let find = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(async move { Ok(self.read(find, api_key).await?.pop()) })
+        Ok(self.read(find, api_key).await?.pop())
     }
 
-    fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
+    async fn key(&self, sha256: &str) -> StoreResult<Option<ApiKey>> {
         let sql = format!("{KEY_COLUMNS} WHERE sha256 = $1 AND revoked_at = ''");
         let find = Statement::new(sql, vec![sha256.into()]);
-        Box::pin(async move { Ok(self.read(find, api_key).await?.pop()) })
+        Ok(self.read(find, api_key).await?.pop())
     }
 
-    fn has_keys(&self) -> StoreFuture<'_, bool> {
+    async fn has_keys(&self) -> StoreResult<bool> {
         let sql = "SELECT id FROM api_keys WHERE revoked_at = '' LIMIT 1";
-        Box::pin(async move {
-            Ok(!self.read(Statement::new(sql, Vec::new()), |mut row| row.text()).await?.is_empty())
-        })
+        Ok(!self.read(Statement::new(sql, Vec::new()), |mut row| row.text()).await?.is_empty())
     }
 
-    fn put_key(&self, key: ApiKey) -> StoreFuture<'_, bool> {
+    async fn put_key(&self, key: ApiKey) -> StoreResult<bool> {
         let sql = "INSERT INTO api_keys (id, tenant, user_id, sha256, delegate, created_at, revoked_at) \
                    SELECT $1, $2, $3, $4, $5, $6, $7 \
                    WHERE EXISTS (SELECT 1 FROM users WHERE tenant = $2 AND id = $3) RETURNING id";
@@ -264,16 +243,16 @@ impl Store for SqlStore {
             key.created_at.into(),
             key.revoked_at.map_or_else(|| "".into(), Value::from),
         ];
-        Box::pin(async move { Ok(!self.change(Statement::new(sql, values)).await?.is_empty()) })
+        Ok(!self.change(Statement::new(sql, values)).await?.is_empty())
     }
 
-    fn revoke_key<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
+    async fn revoke_key(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<bool> {
         let sql = "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND id = $3 AND revoked_at = '' RETURNING id";
         let revoke = Statement::new(sql, vec![at.into(), tenant.into(), id.into()]);
-        Box::pin(async move { Ok(!self.change(revoke).await?.is_empty()) })
+        Ok(!self.change(revoke).await?.is_empty())
     }
 
-    fn put_session(&self, session: Session, most: usize) -> StoreFuture<'_, bool> {
+    async fn put_session(&self, session: Session, most: usize) -> StoreResult<bool> {
         let expire = "DELETE FROM sessions WHERE expires_at <= $1";
         let expire = Statement::new(expire, vec![session.created_at.into()]);
         let put = "INSERT INTO sessions (sha256, id, tenant, user_id, created_at, expires_at) \
@@ -292,65 +271,54 @@ impl Store for SqlStore {
             session.created_at.into(),
             session.expires_at.into(),
         ];
-        Box::pin(async move {
-            let rows = self.write_all(vec![expire, Statement::new(put, values), trim]).await?;
-            Ok(rows.get(1).is_some_and(|kept| !kept.is_empty()))
-        })
+        let rows = self.write_all(vec![expire, Statement::new(put, values), trim]).await?;
+        Ok(rows.get(1).is_some_and(|kept| !kept.is_empty()))
     }
 
-    fn session<'a>(&'a self, sha256: &'a str, now: Timestamp) -> StoreFuture<'a, Option<Session>> {
+    async fn session(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<Session>> {
         let sql = format!("{SESSION_COLUMNS} WHERE sha256 = $1 AND expires_at > $2");
         let find = Statement::new(sql, vec![sha256.into(), now.into()]);
-        Box::pin(async move { Ok(self.read(find, session).await?.pop()) })
+        Ok(self.read(find, session).await?.pop())
     }
 
-    fn sessions<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: &'a str,
-        now: Timestamp,
-    ) -> StoreFuture<'a, Vec<Session>> {
+    async fn sessions(&self, tenant: &str, user: &str, now: Timestamp) -> StoreResult<Vec<Session>> {
         let sql = format!(
             "{SESSION_COLUMNS} WHERE tenant = $1 AND user_id = $2 AND expires_at > $3 ORDER BY created_at, sha256"
         );
-        Box::pin(self.read(Statement::new(sql, vec![tenant.into(), user.into(), now.into()]), session))
+        self.read(Statement::new(sql, vec![tenant.into(), user.into(), now.into()]), session).await
     }
 
-    fn end_session<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+    async fn end_session(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool> {
         let sql = "DELETE FROM sessions WHERE tenant = $1 AND user_id = $2 AND id = $3 RETURNING id";
         let end = Statement::new(sql, vec![tenant.into(), user.into(), id.into()]);
-        Box::pin(async move { Ok(!self.run(end).await?.is_empty()) })
+        Ok(!self.run(end).await?.is_empty())
     }
 
-    fn revision(&self) -> StoreFuture<'_, u64> {
+    async fn revision(&self) -> StoreResult<u64> {
         let number = Statement::new("SELECT number FROM revision", Vec::new());
-        Box::pin(async move {
-            let numbers = self.read(number, |mut row| row.count()).await?;
-            numbers
-                .into_iter()
-                .next()
-                .ok_or_else(|| self.named(StoreError::corrupt("the table `revision` is empty")))
-        })
+        let numbers = self.read(number, |mut row| row.count()).await?;
+        numbers
+            .into_iter()
+            .next()
+            .ok_or_else(|| self.named(StoreError::corrupt("the table `revision` is empty")))
     }
 
-    fn changed(&self, since: u64) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            let mut nudge = self.shared.nudge.subscribe();
-            let mut failing = false;
-            loop {
-                match self.revision().await {
-                    Ok(revision) if revision != since => return,
-                    Ok(_) => failing = false,
-                    // It may come back. Whoever waits gets nothing wrong meanwhile.
-                    Err(cause) if !failing => {
-                        failing = true;
-                        tracing::warn!(%cause, "store_not_watched");
-                    }
-                    Err(_) => {}
+    async fn changed(&self, since: u64) {
+        let mut nudge = self.shared.nudge.subscribe();
+        let mut failing = false;
+        loop {
+            match self.revision().await {
+                Ok(revision) if revision != since => return,
+                Ok(_) => failing = false,
+                // It may come back. Whoever waits gets nothing wrong meanwhile.
+                Err(cause) if !failing => {
+                    failing = true;
+                    tracing::warn!(%cause, "store_not_watched");
                 }
-                // Either the time is up or something may have changed; the sender lives as long as `self`.
-                let _ = tokio::time::timeout(self.shared.database.poll(), nudge.changed()).await;
+                Err(_) => {}
             }
-        })
+            // Either the time is up or something may have changed; the sender lives as long as `self`.
+            let _ = tokio::time::timeout(self.shared.database.poll(), nudge.changed()).await;
+        }
     }
 }

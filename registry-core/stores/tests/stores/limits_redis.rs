@@ -8,9 +8,10 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use registry_core::{
     guard::limits::{Charge, Limited, MemoryUsage, Usage},
-    store::{MANIFEST_TTL, ManifestCache, StoreFuture},
+    store::{MANIFEST_TTL, ManifestCache, StoreResult},
 };
 use toolrack_stores::{Redis, RedisManifests, RedisUsage};
 
@@ -30,14 +31,15 @@ struct Asked {
 #[derive(Clone, Default)]
 struct Authority(Arc<Asked>);
 
+#[async_trait]
 impl Usage for Authority {
-    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
+    async fn charge(&self, charge: &Charge) -> StoreResult<Option<Limited>> {
         self.0.times.fetch_add(1, Ordering::SeqCst);
-        self.0.usage.charge(charge)
+        self.0.usage.charge(charge).await
     }
 
-    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
-        self.0.usage.refund(charge)
+    async fn refund(&self, charge: &Charge) -> StoreResult<()> {
+        self.0.usage.refund(charge).await
     }
 }
 
@@ -100,19 +102,18 @@ async fn b10_what_is_taken_back_is_forgotten_by_redis() {
 /// Takes a call back while another one is refused: what the refused one knows is out of date by then.
 struct RefundsMeanwhile(MemoryUsage, RedisUsage<Authority>, Authority);
 
+#[async_trait]
 impl Usage for RefundsMeanwhile {
-    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
-        Box::pin(async move {
-            let limited = self.2.charge(charge).await?;
-            if limited.is_some() {
-                self.1.refund(charge).await?;
-            }
-            Ok(limited)
-        })
+    async fn charge(&self, charge: &Charge) -> StoreResult<Option<Limited>> {
+        let limited = self.2.charge(charge).await?;
+        if limited.is_some() {
+            self.1.refund(charge).await?;
+        }
+        Ok(limited)
     }
 
-    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
-        self.0.refund(charge)
+    async fn refund(&self, charge: &Charge) -> StoreResult<()> {
+        self.0.refund(charge).await
     }
 }
 

@@ -8,13 +8,14 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use registry_core::{
     Caller, CallerAuthority, ErrorKind, Handler, Origin, Permission, Registry, ToolCall, ToolContext,
     ToolPolicy, ToolResult, ToolSpec,
     guard::audit::{MemoryAudit, Phase},
     handler_fn,
-    store::StoreFuture,
+    store::StoreResult,
     testing::TestClock,
 };
 use serde_json::{Map, Value, json};
@@ -133,17 +134,19 @@ struct Owners {
 
 struct Now(Arc<Mutex<Option<Caller>>>);
 
+#[async_trait]
 impl CallerAuthority for Now {
-    fn caller(&self) -> StoreFuture<'_, Option<Caller>> {
-        Box::pin(std::future::ready(Ok(self.0.lock().unwrap().clone())))
+    async fn caller(&self) -> StoreResult<Option<Caller>> {
+        Ok(self.0.lock().unwrap().clone())
     }
 }
 
+#[async_trait]
 impl Host for Owners {
-    fn context<'a>(&'a self, job: &'a Job) -> StoreFuture<'a, (Registry, ToolContext)> {
+    async fn context(&self, job: &Job) -> StoreResult<(Registry, ToolContext)> {
         let context = self.registry.context(job.owner.clone());
         let context = context.with_authority(Arc::new(Now(Arc::clone(&self.owner))));
-        Box::pin(std::future::ready(Ok((self.registry.clone(), context))))
+        Ok((self.registry.clone(), context))
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::place::Place;
-use registry_core::BoxFuture;
+use async_trait::async_trait;
 use sqlx::Connection;
 use toolrack_documents::{
     DocumentFilter, DocumentKind, Documents, EmbedError, Embedded, Embedder, TextRole, read,
@@ -57,26 +57,25 @@ impl WordCounts {
     }
 }
 
+#[async_trait]
 impl Embedder for WordCounts {
     fn model(&self) -> &str {
         self.model
     }
 
-    fn embed(&self, texts: Vec<String>, role: TextRole) -> BoxFuture<'_, Result<Vec<Vec<f32>>, EmbedError>> {
-        Box::pin(async move {
-            self.state.asked.lock().unwrap().push((texts.len(), role));
-            if self.state.is_slow.load(Ordering::Relaxed) {
-                std::future::pending::<()>().await;
-            }
-            if self.state.is_out.load(Ordering::Relaxed) {
-                return Err(EmbedError::Unavailable("no connection".into()));
-            }
-            let is_long = texts.iter().any(|text| text.chars().count() > self.longest);
-            if is_long || self.state.refuses_all.load(Ordering::Relaxed) {
-                return Err(EmbedError::Refused("too long".into()));
-            }
-            Ok(texts.iter().map(|text| self.vector(text)).collect())
-        })
+    async fn embed(&self, texts: Vec<String>, role: TextRole) -> Result<Vec<Vec<f32>>, EmbedError> {
+        self.state.asked.lock().unwrap().push((texts.len(), role));
+        if self.state.is_slow.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        if self.state.is_out.load(Ordering::Relaxed) {
+            return Err(EmbedError::Unavailable("no connection".into()));
+        }
+        let is_long = texts.iter().any(|text| text.chars().count() > self.longest);
+        if is_long || self.state.refuses_all.load(Ordering::Relaxed) {
+            return Err(EmbedError::Refused("too long".into()));
+        }
+        Ok(texts.iter().map(|text| self.vector(text)).collect())
     }
 }
 

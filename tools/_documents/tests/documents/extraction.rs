@@ -12,8 +12,9 @@ use std::{
 };
 
 use crate::place::{Place, add};
+use async_trait::async_trait;
 use registry_core::{
-    BoxFuture, ToolError,
+    ToolError,
     model::{LanguageModel, Model, ModelAnswer, ModelQuestion},
 };
 use toolrack_documents::{
@@ -54,25 +55,24 @@ impl Scripted {
     }
 }
 
+#[async_trait]
 impl LanguageModel for Scripted {
-    fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
+    async fn answer(&self, question: ModelQuestion) -> Result<ModelAnswer, ToolError> {
         let answer = (self.answer)(&question.prompt);
         self.asked.lock().unwrap().push(question);
-        Box::pin(async move {
-            let at_once = self.now.fetch_add(1, Ordering::SeqCst) + 1;
-            self.most_at_once.fetch_max(at_once, Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            self.now.fetch_sub(1, Ordering::SeqCst);
-            let text = answer.ok_or_else(|| ToolError::unavailable("the model fell over"))?;
-            if text == REFUSED {
-                return Err(ToolError::invalid("the context is too small"));
-            }
-            Ok(ModelAnswer { text, input_tokens: 7, output_tokens: 3, truncated: false })
-        })
+        let at_once = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_at_once.fetch_max(at_once, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        let text = answer.ok_or_else(|| ToolError::unavailable("the model fell over"))?;
+        if text == REFUSED {
+            return Err(ToolError::invalid("the context is too small"));
+        }
+        Ok(ModelAnswer { text, input_tokens: 7, output_tokens: 3, truncated: false })
     }
 
-    fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {
-        Box::pin(async { Ok("scripted".to_owned()) })
+    async fn name(&self) -> Result<String, ToolError> {
+        async { Ok("scripted".to_owned()) }.await
     }
 }
 

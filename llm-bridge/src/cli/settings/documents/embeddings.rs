@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use registry_core::BoxFuture;
+use async_trait::async_trait;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 use toolrack_documents::{Documents, EmbedError, Embedder, TextRole};
@@ -106,13 +106,14 @@ impl Found {
     }
 }
 
+#[async_trait]
 impl Embedder for Found {
     fn model(&self) -> &str {
         &self.kept_as
     }
 
-    fn embed(&self, texts: Vec<String>, role: TextRole) -> BoxFuture<'_, Result<Vec<Vec<f32>>, EmbedError>> {
-        Box::pin(async move { self.embedder().await?.embed(texts, role).await })
+    async fn embed(&self, texts: Vec<String>, role: TextRole) -> Result<Vec<Vec<f32>>, EmbedError> {
+        self.embedder().await?.embed(texts, role).await
     }
 }
 

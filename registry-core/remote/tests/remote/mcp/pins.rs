@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use registry_core::{
     ErrorKind, Registry,
-    store::{Kept, ManifestStore, MemoryManifests, StoreError, StoreFuture},
+    store::{Kept, ManifestStore, MemoryManifests, StoreError, StoreResult},
 };
 use serde_json::{Value, json};
 use toolrack_remote::{
@@ -138,13 +139,14 @@ async fn m8_a_hint_that_changed_is_a_change_and_another_effect_of_the_operators_
 /// A store that is away.
 struct Away;
 
+#[async_trait]
 impl ManifestStore for Away {
-    fn kept<'a>(&'a self, _: &'a str, _: Kept) -> StoreFuture<'a, Option<String>> {
-        Box::pin(std::future::ready(Err(StoreError::unavailable("the store is away"))))
+    async fn kept(&self, _: &str, _: Kept) -> StoreResult<Option<String>> {
+        Err(StoreError::unavailable("the store is away"))
     }
 
-    fn keep<'a>(&'a self, _: &'a str, _: Kept, _: &'a str) -> StoreFuture<'a, ()> {
-        Box::pin(std::future::ready(Err(StoreError::unavailable("the store is away"))))
+    async fn keep(&self, _: &str, _: Kept, _: &str) -> StoreResult<()> {
+        Err(StoreError::unavailable("the store is away"))
     }
 }
 

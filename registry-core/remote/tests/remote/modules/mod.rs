@@ -15,11 +15,12 @@ use std::sync::{
 };
 use std::{collections::HashMap, time::Duration};
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use registry_core::{
     Caller, Permission, Registry, ToolCall, ToolContext, ToolError, ToolOutcome,
     clock::Clock,
-    store::{Kept, ManifestCache, ManifestStore, StoreError, StoreFuture},
+    store::{Kept, ManifestCache, ManifestStore, StoreError, StoreResult},
 };
 use serde_json::json;
 use toolrack_remote::module::{ModuleSettings, Modules, ModulesSettings};
@@ -76,7 +77,7 @@ impl TestCache {
         self.fresh.lock().unwrap().insert(module.to_owned(), manifest);
     }
 
-    fn check(&self) -> Result<(), StoreError> {
+    fn check(&self) -> StoreResult<()> {
         if self.is_down.load(Ordering::SeqCst) {
             Err(StoreError::unavailable("the cache is away"))
         } else {
@@ -85,29 +86,31 @@ impl TestCache {
     }
 }
 
+#[async_trait]
 impl ManifestCache for TestCache {
-    fn get<'a>(&'a self, module: &'a str) -> StoreFuture<'a, Option<String>> {
+    async fn get(&self, module: &str) -> StoreResult<Option<String>> {
         let fresh = self.check().map(|()| self.fresh.lock().unwrap().get(module).cloned());
-        Box::pin(std::future::ready(fresh))
+        fresh
     }
 
-    fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> StoreFuture<'a, ()> {
+    async fn put(&self, module: &str, manifest: &str) -> StoreResult<()> {
         let put = self.check().map(|()| self.put_text(module, manifest.to_owned()));
-        Box::pin(std::future::ready(put))
+        put
     }
 }
 
+#[async_trait]
 impl ManifestStore for TestCache {
-    fn kept<'a>(&'a self, module: &'a str, what: Kept) -> StoreFuture<'a, Option<String>> {
+    async fn kept(&self, module: &str, what: Kept) -> StoreResult<Option<String>> {
         let key = (module.to_owned(), what);
         let kept = self.check().map(|()| self.kept.lock().unwrap().get(&key).cloned());
-        Box::pin(std::future::ready(kept))
+        kept
     }
 
-    fn keep<'a>(&'a self, module: &'a str, what: Kept, text: &'a str) -> StoreFuture<'a, ()> {
+    async fn keep(&self, module: &str, what: Kept, text: &str) -> StoreResult<()> {
         let (key, text) = ((module.to_owned(), what), text.to_owned());
         let keep = self.check().map(|()| drop(self.kept.lock().unwrap().insert(key, text)));
-        Box::pin(std::future::ready(keep))
+        keep
     }
 }
 
