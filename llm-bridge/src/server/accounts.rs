@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Extension, Json,
     extract::State,
-    http::{HeaderMap, Method, StatusCode, header},
+    http::{HeaderMap, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
 use registry_core::{
@@ -23,6 +23,7 @@ use super::{
     access::host_of,
     api_error::ApiError,
     identity::{Identities, Identity},
+    message::Message,
     name::Name,
     openapi::Operation,
     page,
@@ -30,7 +31,6 @@ use super::{
     query::QueryParameters,
     routes::Routes,
     session::Cookie,
-    sign_in::message_page,
 };
 
 const NO_SERVER: &str = "No server of that name wants authorization (`connection_not_found`).";
@@ -53,9 +53,10 @@ pub(super) fn routes(connections: Option<&Connections>, identities: &Arc<Identit
     let Some(connections) = connections.cloned() else { return Routes::new() };
     let ends = Arc::clone(identities);
     let end = move |State(app): State<App>,
+                    uri: Uri,
                     headers: HeaderMap,
                     QueryParameters(callback): QueryParameters<AuthorizationCallback>| async move {
-        end(&app, &connections, &ends, &headers, callback).await
+        end(&app, &connections, &ends, (uri.path(), &headers), callback).await
     };
     let html = "text/html; charset=utf-8";
     let end_operation = Operation::new(
@@ -78,7 +79,8 @@ pub(super) fn routes(connections: Option<&Connections>, identities: &Arc<Identit
         "The page on which a user lets this server into an account",
     )
     .path("server", "The MCP server's name.")
-    .answers_with(200, html, "The page.");
+    .answers_with(200, html, "The page.")
+    .answers_nothing(307, "The page has no slash at its end.");
     Routes::new().add("/connect/{server}", page::serve_connect, begin).add(CALLBACK, end, end_operation)
 }
 
@@ -210,7 +212,7 @@ async fn end(
     app: &App,
     connections: &Connections,
     identities: &Identities,
-    headers: &HeaderMap,
+    (path, headers): (&str, &HeaderMap),
     callback: AuthorizationCallback,
 ) -> Response {
     let url = PublicUrl::of(app.settings.public_url.as_ref(), headers);
@@ -219,26 +221,31 @@ async fn end(
         None => Err(ConnectError::Foreign),
         Some(cookie) => finish(connections, identities, headers, &cookie, callback, is_https).await,
     };
-    let (status, title, message) = match finished {
-        Ok(server) => (StatusCode::OK, "Connected", format!("{server} can be used now. Go back to where you came from.")),
-        Err(ConnectError::Foreign) => (
-            StatusCode::FORBIDDEN,
-            "Not connected",
-            "This authorization was not begun in this browser by you, or it has been used or waited too long.".to_owned(),
-        ),
+    let (status, code, text, about) = match finished {
+        Ok(server) => {
+            let text = format!("{server} can be used now. Go back to where you came from.");
+            (StatusCode::OK, "connected", text, server)
+        }
+        Err(ConnectError::Foreign) => {
+            let text = "This authorization was not begun in this browser by you, or it has been used or waited too long.";
+            (StatusCode::FORBIDDEN, "connect_foreign", text.to_owned(), String::new())
+        }
         Err(ConnectError::Unknown) => {
-            (StatusCode::FORBIDDEN, "Not connected", "The server is not configured any more.".to_owned())
+            let text = "The server is not configured any more.";
+            (StatusCode::FORBIDDEN, "connect_unknown", text.to_owned(), String::new())
         }
         Err(ConnectError::Refused(error)) => {
-            (StatusCode::FORBIDDEN, "Not connected", format!("The authorization server has refused: {error}."))
+            let text = format!("The authorization server has refused: {error}.");
+            (StatusCode::FORBIDDEN, "connect_refused", text, error)
         }
         Err(ConnectError::Failed(cause)) => {
             tracing::error!(cause, "mcp_authorization_failed");
-            let message = "The authorization server does not answer as it should; the server's log says why.";
-            (StatusCode::SERVICE_UNAVAILABLE, "Not connected", message.to_owned())
+            let text = "The authorization server does not answer as it should; the server's log says why.";
+            (StatusCode::SERVICE_UNAVAILABLE, "connect_failed", text.to_owned(), String::new())
         }
     };
-    let mut response = message_page(status, title, &message);
+    let title = if status == StatusCode::OK { "Connected" } else { "Not connected" };
+    let mut response = Message { status, code, title, text, about, again: None }.at(path);
     let over = Cookie::Connecting.set("", 0, is_https);
     response.headers_mut().extend(over.map(|cookie| (header::SET_COOKIE, cookie)));
     response

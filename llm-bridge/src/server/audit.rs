@@ -1,5 +1,7 @@
 //! `GET /api/audit`, and `GET` and `POST /api/audit/verify`: the audit of a tenant, for its admins.
 
+mod findings;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
@@ -34,6 +36,8 @@ use super::{
     query::QueryParameters,
 };
 use crate::turn::known_dialect;
+
+pub use findings::{ChainFault, ChainFindings, NotedRecord};
 
 const JSON_LINES: &str = "application/x-ndjson";
 
@@ -126,6 +130,8 @@ pub struct AuditChain {
     pub whole: bool,
     /// What was found, in a sentence.
     pub found: String,
+    /// The same, for who says it in another language.
+    pub findings: ChainFindings,
 }
 
 /// Which records.

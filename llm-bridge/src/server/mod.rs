@@ -36,6 +36,7 @@ mod lifecycle;
 mod mcp;
 mod mcp_servers;
 mod mcp_sessions;
+mod message;
 mod metrics;
 mod models;
 mod modules;
@@ -73,7 +74,10 @@ mod written;
 pub use access::Access;
 #[cfg(feature = "cli")]
 pub(crate) use audit::origin_filter;
-pub use audit::{AuditChain, AuditFault, AuditReading, AuditVerdict, GivenHeads, VerifyAudit};
+pub use audit::{
+    AuditChain, AuditFault, AuditReading, AuditVerdict, ChainFault, ChainFindings, GivenHeads, NotedRecord,
+    VerifyAudit,
+};
 pub use backup::{BackupFault, BackupFile, MakeBackup};
 pub use configured::{Configured, SettingOrigin};
 pub use doctor::{Examination, ExamineModel};

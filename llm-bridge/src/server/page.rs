@@ -92,6 +92,14 @@ const CONNECT: Document = Document {
     styles: &["styles.css", "connect.css"],
 };
 
+/// What came of signing in, or of connecting an account.
+const MESSAGE: Document = Document {
+    file: "message.html",
+    root: "",
+    modules: &["message.js", "state/language.js", "state/storage.js", "languages/en.js"],
+    styles: &["styles.css", "connect.css"],
+};
+
 static INDEX: LazyLock<String> = LazyLock::new(|| CHAT.page());
 static ADMIN: LazyLock<String> = LazyLock::new(|| CONSOLE.page());
 static CONNECTING: LazyLock<String> = LazyLock::new(|| CONNECT.page());
@@ -154,15 +162,26 @@ async fn serve_index(headers: HeaderMap) -> Response {
 }
 
 async fn serve_admin(uri: Uri, headers: HeaderMap) -> Response {
-    // Addresses in the page are relative to where it is.
-    if uri.path().ends_with('/') {
-        return Redirect::temporary("../admin").into_response();
-    }
-    serve(&CONSOLE, &ADMIN, &headers)
+    without_slash(&uri).unwrap_or_else(|| serve(&CONSOLE, &ADMIN, &headers))
 }
 
-pub(super) async fn serve_connect(headers: HeaderMap) -> Response {
-    serve(&CONNECT, &CONNECTING, &headers)
+pub(super) async fn serve_connect(uri: Uri, headers: HeaderMap) -> Response {
+    without_slash(&uri).unwrap_or_else(|| serve(&CONNECT, &CONNECTING, &headers))
+}
+
+/// Where a page is whose address ends with a slash: addresses in it are relative to that.
+fn without_slash(uri: &Uri) -> Option<Response> {
+    let name = uri.path().strip_suffix('/')?.rsplit('/').next()?;
+    Some(Redirect::temporary(&format!("../{name}")).into_response())
+}
+
+/// A page with nothing but a message, for who asked for this path.
+pub(super) fn message(main: &str, path: &str) -> Response {
+    let root = ["", "../", "../../"].get(path.matches('/').count().saturating_sub(1));
+    let document = Document { root: root.copied().unwrap_or_default(), ..MESSAGE };
+    let mut response = document.page().replace("<!-- message -->\n", main).into_response();
+    about("message.html", "no-store", response.headers_mut());
+    response
 }
 
 fn serve(document: &Document, made: &LazyLock<String>, headers: &HeaderMap) -> Response {
@@ -298,6 +317,7 @@ impl Document {
         String::from_utf8_lossy(&page)
             .replace("<!-- styles -->\n", &styles)
             .replace("<!-- modules -->\n", &modules)
+            .replace("{root}", root)
             .replace("{version}", version)
             .replace("{languages}", &languages.join(" "))
     }
@@ -320,6 +340,50 @@ mod tests {
             }
             assert!(!page.contains("<!-- ") && !page.contains('{'), "{page}");
             assert!(page.contains("data-languages=\"de en\""), "{page}");
+        }
+    }
+
+    #[tokio::test]
+    async fn b17_a_page_whose_address_ends_with_a_slash_is_the_one_without() {
+        for (address, place) in [("/admin/", "../admin"), ("/rack/connect/a%20b/?from=chat", "../a%20b")] {
+            let (admin, connect) = (
+                serve_admin(Uri::from_static(address), HeaderMap::new()).await,
+                serve_connect(Uri::from_static(address), HeaderMap::new()).await,
+            );
+            for response in [admin, connect] {
+                assert_eq!(response.status(), StatusCode::TEMPORARY_REDIRECT, "{address}");
+                assert_eq!(response.headers()[header::LOCATION], place, "{address}");
+            }
+        }
+        for address in ["/admin", "/connect/tracker"] {
+            let response = serve_connect(Uri::from_static(address), HeaderMap::new()).await;
+            assert_eq!(response.status(), StatusCode::OK, "{address}");
+        }
+    }
+
+    #[tokio::test]
+    async fn b17_a_message_finds_its_files_from_each_path() {
+        for (path, root) in
+            [("/sign-in", ""), ("/sign-in/callback", "../"), ("/connections/callback/", "../../")]
+        {
+            let response = message("<main>said</main>", path);
+            assert_eq!(response.headers()[header::CACHE_CONTROL], "no-store");
+            let page = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            let page = String::from_utf8(page.to_vec()).unwrap();
+            let begin = format!("{root}page/{}/", *VERSION);
+            let files: Vec<&str> =
+                page.split('"').filter_map(|word| word.strip_prefix(begin.as_str())).collect();
+            assert!(
+                ["message.js", "styles.css", "connect.css"].iter().all(|file| files.contains(file)),
+                "{page}"
+            );
+            for file in files {
+                assert_eq!(answer(file, &HeaderMap::new(), FOREVER).status(), StatusCode::OK, "{file}");
+            }
+            assert!(
+                page.contains("<main>said</main>") && !page.contains("<!-- ") && !page.contains('{'),
+                "{page}"
+            );
         }
     }
 

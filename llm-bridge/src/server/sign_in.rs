@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Extension, Json,
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
 use jiff::Timestamp;
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     api_error::ApiError,
     identity::{Identities, Identity, IdentityError},
+    message::Message,
     name::Name,
     openapi::Operation,
     query::QueryParameters,
@@ -28,9 +29,6 @@ use crate::sign_in::{Begun, Callback, MAX_SESSIONS, SignIn, SignInError, TokenEr
 
 /// How long a person may take at the provider, in seconds.
 const WAIT_SECONDS: i64 = 600;
-/// Nothing but text.
-const CONTENT_SECURITY_POLICY: &str =
-    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Where people come back to.
 #[derive(Deserialize)]
@@ -70,12 +68,12 @@ pub(super) fn routes(identities: &Arc<Identities>) -> Routes {
         return Routes::new();
     }
     let begins = Arc::clone(identities);
-    let begin = move |QueryParameters(start): QueryParameters<Start>| async move {
-        begin(&begins, start.to.as_deref().unwrap_or("/")).await
+    let begin = move |uri: Uri, QueryParameters(start): QueryParameters<Start>| async move {
+        begin(&begins, start.to.as_deref().unwrap_or("/"), uri.path()).await
     };
     let ends = Arc::clone(identities);
-    let end = move |headers: HeaderMap, QueryParameters(callback): QueryParameters<Callback>| async move {
-        end(&ends, &headers, callback).await
+    let end = move |uri: Uri, headers: HeaderMap, QueryParameters(callback): QueryParameters<Callback>| async move {
+        end(&ends, &headers, callback, uri.path()).await
     };
     let page = "text/html; charset=utf-8";
     let operation = |id: &str, summary: &str| {
@@ -142,18 +140,18 @@ pub(super) fn session_routes(identities: &Arc<Identities>) -> Routes {
         )
 }
 
-async fn begin(identities: &Identities, to: &str) -> Response {
+async fn begin(identities: &Identities, to: &str, path: &str) -> Response {
     let Some(sign_in) = identities.sign_in() else { return StatusCode::NOT_FOUND.into_response() };
     match sign_in.begin(to).await {
         Ok((begun, url)) => {
             let cookie = Cookie::Begun.set(&begun.encoded(), WAIT_SECONDS, sign_in.is_https());
             goes_to(&url, [cookie])
         }
-        Err(error) => refused(sign_in, &error),
+        Err(error) => refused(sign_in, &error, path),
     }
 }
 
-async fn end(identities: &Identities, headers: &HeaderMap, callback: Callback) -> Response {
+async fn end(identities: &Identities, headers: &HeaderMap, callback: Callback, at: &str) -> Response {
     let Some(sign_in) = identities.sign_in() else { return StatusCode::NOT_FOUND.into_response() };
     let begun = Cookie::Begun.read(headers, sign_in.is_https()).as_deref().and_then(Begun::decode);
     let signed_in = match begun {
@@ -163,7 +161,7 @@ async fn end(identities: &Identities, headers: &HeaderMap, callback: Callback) -
     match signed_in {
         Ok((path, cookie)) => goes_to(&format!("{}{path}", sign_in.public_url()), [cookie, over(sign_in)]),
         Err(error) => {
-            let mut response = refused(sign_in, &error);
+            let mut response = refused(sign_in, &error, at);
             response.headers_mut().extend(over(sign_in).map(|cookie| (header::SET_COOKIE, cookie)));
             response
         }
@@ -266,52 +264,39 @@ fn goes_to(url: &str, cookies: impl IntoIterator<Item = Option<HeaderValue>>) ->
     response
 }
 
-/// As text or in a quoted attribute of HTML.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 /// A page that says why nobody was signed in.
-fn refused(sign_in: &SignIn, error: &SignInError) -> Response {
-    let (status, message) = match error {
+fn refused(sign_in: &SignIn, error: &SignInError, path: &str) -> Response {
+    let (status, code, text, about) = match error {
         SignInError::Foreign => (
             StatusCode::BAD_REQUEST,
+            "sign_in_foreign",
             "This sign-in was not begun in this browser, or it has been used or waited too long.".to_owned(),
+            "",
         ),
-        SignInError::Refused(error) => {
-            (StatusCode::BAD_REQUEST, format!("The identity provider did not sign you in: {error}."))
-        }
-        SignInError::NotAllowed(message) => {
-            (StatusCode::FORBIDDEN, format!("You may not come in: {message}."))
-        }
-        SignInError::Busy => {
-            let message = "Too many people are signing in just now; try again in a moment.";
-            (StatusCode::SERVICE_UNAVAILABLE, message.to_owned())
-        }
+        SignInError::Refused(error) => (
+            StatusCode::BAD_REQUEST,
+            "sign_in_refused",
+            format!("The identity provider did not sign you in: {error}."),
+            error.as_str(),
+        ),
+        SignInError::NotAllowed(message) => (
+            StatusCode::FORBIDDEN,
+            "sign_in_not_allowed",
+            format!("You may not come in: {message}."),
+            message.as_str(),
+        ),
+        SignInError::Busy => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "sign_in_busy",
+            "Too many people are signing in just now; try again in a moment.".to_owned(),
+            "",
+        ),
         SignInError::Provider(cause) | SignInError::Random(cause) => {
             tracing::error!(issuer = sign_in.issuer(), cause, "sign_in_failed");
-            let message = "The identity provider does not answer as it should; the server's log says why.";
-            (StatusCode::SERVICE_UNAVAILABLE, message.to_owned())
+            let text = "The identity provider does not answer as it should; the server's log says why.";
+            (StatusCode::SERVICE_UNAVAILABLE, "sign_in_failed", text.to_owned(), "")
         }
     };
-    let again = format!("<p><a href=\"{}/\">Start again</a></p>", escaped(sign_in.public_url()));
-    text_page(status, "Not signed in", &message, &again)
-}
-
-/// A page with nothing but a message.
-pub(super) fn message_page(status: StatusCode, title: &str, message: &str) -> Response {
-    text_page(status, title, message, "")
-}
-
-fn text_page(status: StatusCode, title: &str, message: &str, end: &str) -> Response {
-    let (title, message) = (escaped(title), escaped(message));
-    let page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><h1>{title}</h1><p>{message}</p>{end}</html>"
-    );
-    let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
-        (header::CACHE_CONTROL, "no-store"),
-    ];
-    (status, headers, page).into_response()
+    let again = Some(format!("{}/", sign_in.public_url()));
+    Message { status, code, title: "Not signed in", text, about: about.to_owned(), again }.at(path)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::SignedDuration;
 use llm_bridge::server::{
-    Access, AuditChain, AuditFault, AuditReading, AuditVerdict, GivenHeads, VerifyAudit,
+    Access, AuditChain, AuditFault, AuditReading, AuditVerdict, ChainFindings, GivenHeads, VerifyAudit,
 };
 use registry_core::{Caller, Permission, guard::audit::Phase};
 use reqwest::{Method, StatusCode};
@@ -145,7 +145,8 @@ impl VerifyAudit for Told {
         let GivenHeads { heads, public_keys } = given.unwrap_or_default();
         let found =
             format!("3 records of {tenant}, {} heads, {} keys", heads.lines().count(), public_keys.len());
-        let chain = AuditChain { server: "s".into(), whole: self.0, found };
+        let findings = ChainFindings::default();
+        let chain = AuditChain { server: "s".into(), whole: self.0, found, findings };
         let verdict = AuditVerdict { whole: self.0, faults: Vec::new(), chains: vec![chain] };
         Ok(verdict)
     }

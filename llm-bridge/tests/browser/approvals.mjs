@@ -64,13 +64,28 @@ export async function approvals(browser) {
     await context.close();
   });
 
+  await check('b17 what is opened or asked in one chat is not in the next', async () => {
+    const answers = { ...ANSWERS, '/api/chats/chat_2': { ...CHAT, id: 'chat_2', title: 'Trains to Lyon', turn: null } };
+    const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
+    await page.locator('.call summary').first().click();
+    await page.waitForSelector('.call[open]');
+    await page.hover('.question');
+    await page.click('.question [title^="Delete this message"]');
+    await page.waitForSelector('.question .sure');
+    await page.click('.chat-row a:has-text("Trains to Lyon")');
+    await page.waitForSelector('.chat-row.shown:has-text("Trains to Lyon")');
+    await page.waitForSelector('.answer .text table');
+    equal([await page.locator('.call[open]').count(), await page.locator('.question .sure').count()], [0, 0], 'opened and asked');
+    await context.close();
+  });
+
   await check('b17 a card says what its call has changed, when to try again, and by what its record is found', async () => {
     const call = asking('call-9', { state: 'failed', approval: null, answer_by: null, error: 'It was called too often', side_effects: ['moved notes/a.md'], retry_at: at(3600) });
     const answers = { ...ANSWERS, '/api/chats/chat_1': { ...CHAT, messages: [CHAT.messages[0], { ...CHAT.messages[1], parts: [call] }] } };
     const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
     await card(page).locator('summary').click();
     const again = (await card(page).locator('.retry-at').innerText()).replace(/\s/g, ' ');
-    equal([await card(page).locator('.side-effects li').allInnerTexts(), again], [['moved notes/a.md'], 'It can be called again from 10:30 AM on.'], 'what it says');
+    equal([await card(page).locator('.side-effects li').allInnerTexts(), again], [['moved notes/a.md'], 'It can be called again from 10:30 on.'], 'what it says');
     equal(await card(page).locator('.call-record a').getAttribute('href'), 'admin#audit?call_id=call-9', 'record');
     await shot(page, 'card-record');
     await context.close();

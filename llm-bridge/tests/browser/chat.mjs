@@ -353,5 +353,16 @@ export async function keyed(browser) {
   await check('the configured model is chosen, whatever is listed first', async () => {
     equal(await page.inputValue('#model'), 'configured', 'model');
   });
+
+  await check('b17 with the key goes what was said and written with it', async () => {
+    await idle(page);
+    await page.fill('#question', 'Only for me');
+    const kept = () => page.evaluate(() => [...Object.values(localStorage), ...Object.values(sessionStorage)].filter((text) => /Only for me|23\?/.test(text)).length);
+    equal(await kept(), 2, 'kept before');
+    await page.click('#settings-open');
+    await page.click('#settings button:has-text("Forget the key")');
+    await page.waitForSelector('#key-dialog');
+    equal(await kept(), 0, 'kept after');
+  });
   await context.close();
 }

@@ -65,7 +65,13 @@ export async function chats(browser) {
     await page.waitForSelector('.answer:last-child .call[data-state="ok"]');
     await shot(page, 'chats-branches');
     await page.locator('.question').first().hover();
-    await page.click('.question .remove');
+    await page.click('.question [title^="Delete this message"]');
+    await page.waitForSelector('.question .sure button:focus');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('.question .sure', { state: 'detached' });
+    await page.waitForSelector(`.asked:text-is("${QUESTION}")`);
+    await page.click('.question [title^="Delete this message"]');
+    await page.click('.question .sure-yes');
     await page.waitForSelector('.asked:text-is("What is 2 * 21?")');
     equal(await branches(page), [], 'branches');
   });
@@ -216,10 +222,12 @@ export async function chats(browser) {
     const nuts = (await rows(page)).indexOf('Nuts');
     const [download] = await Promise.all([page.waitForEvent('download'), choose(page, nuts, 'Export as Markdown')]);
     equal(download.suggestedFilename(), 'Nuts.md', 'file');
+    await page.fill('#question', 'Not sent');
     await choose(page, nuts, 'Delete');
     await page.click('.chat-delete .danger');
     await page.waitForSelector('.chat-title:text-is("Nuts")', { state: 'detached' });
     await page.waitForSelector('#welcome');
+    equal(await page.evaluate(() => Object.entries(localStorage).filter(([, text]) => text.includes('Not sent'))), [], 'draft');
   });
 
   await check('b17 settings hold for a chat', async () => {

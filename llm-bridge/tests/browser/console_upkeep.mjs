@@ -325,6 +325,22 @@ export async function consoleUpkeep(browser) {
     await german.page.waitForSelector('.changes li:has-text("Beschreibung, Schema")');
     await go(german.page, 'audit');
     await german.page.waitForSelector('.rows small:text-is("erlaubt (ada)")');
+    await german.page.click('#audit-verify');
+    await german.page.waitForSelector('#verdict.good li:text-matches("main: \\\\d+ Eintr[aä]g(e|), unversehrt; der letzte hat den Hash [0-9a-f]{64}; (unterschrieben bis|kein unterschriebenes Ende)")');
+    const findings = { records: 3, sha256: 'ab', erased: 1, removed: { seq: 2, at: '2026-03-01T12:00:00Z' }, signed: null, fault: null };
+    const found = (about) => ({ server: 'main', whole: false, found: '', findings: { ...findings, ...about } });
+    await german.page.route('**/api/audit/verify', (route) => route.fulfill({ json: { whole: false, faults: ['line 1: no head'], chains: [
+      found({}), found({ fault: { kind: 'rewritten', seq: 4 } }), found({ fault: { kind: 'no_proof', cause: 'it is not signed' } }),
+    ] } }));
+    await german.page.click('#audit-verify');
+    await german.page.waitForSelector('#verdict.bad li');
+    const said = (await german.page.locator('#verdict li').allInnerTexts()).map((text) => text.replace(/am .*? (?=[0-9:]+)[0-9:]+/, 'am TAG'));
+    equal(said, [
+      'Unterschriebene Enden, die nicht brauchbar sind: line 1: no head',
+      'main: bis Eintrag 2 entfernt am TAG; von 1 Eintrag ist das Persönliche gelöscht; 3 Einträge, unversehrt; der letzte hat den Hash ab; kein unterschriebenes Ende ist bekannt, am Ende könnten Einträge fehlen',
+      'main: bis Eintrag 2 entfernt am TAG; 3 Einträge sind unversehrt, dann: Eintrag 4 hat einen anderen Hash als den unterschriebenen',
+      'main: Einträge wurden ohne Beleg entfernt: it is not signed',
+    ], 'verdict');
     await german.context.close();
   });
 }

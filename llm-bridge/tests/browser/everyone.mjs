@@ -65,6 +65,40 @@ export async function everyone(browser) {
     equal(done, ['close', 'focus #chat_1', 'close', `open ${URL_UNDER_TEST}`], 'clicks');
   });
 
+  await check('b17 the page also opens where a proxy says that its server is away', async () => {
+    const [listeners, kept] = [{}, new Map()];
+    const worker = { registration: { scope: URL_UNDER_TEST }, addEventListener: (name, listener) => { listeners[name] = listener; } };
+    const cache = { match: async (key) => kept.get(key)?.clone(), put: async (key, response) => { kept.set(key, response); } };
+    let answer = () => new Response('the page');
+    new Function('self', 'caches', 'fetch', await (await fetch(new URL('worker.js', URL_UNDER_TEST))).text())(worker, { open: async () => cache }, async () => answer());
+    const opened = async () => {
+      let shown;
+      listeners.fetch({ request: { method: 'GET', mode: 'navigate', url: URL_UNDER_TEST }, respondWith: (one) => { shown = one; } });
+      return (await shown).text();
+    };
+    const away = () => new Response('Bad gateway', { status: 502 });
+    const seen = [];
+    for (const next of [away, () => new Response('the page'), away, () => new Response('No', { status: 403 }), () => { throw new TypeError('away'); }]) {
+      answer = next;
+      seen.push(await opened());
+    }
+    equal(seen, ['Bad gateway', 'the page', 'the page', 'No', 'the page'], 'shown');
+  });
+
+  await check('b17 a browser that permits no notifications is named as the reason', async () => {
+    const { page, context } = await openKept(browser, '', {}, async (one) => {
+      await one.addInitScript(() => { window.Notification = class { static permission = 'denied'; static requestPermission = async () => 'denied'; }; });
+    });
+    await page.click('#settings-open');
+    const tick = page.locator('#settings .ask-check input');
+    for (let time = 0; time < 2; time += 1) {
+      await tick.click();
+      await page.waitForSelector('#settings .ask-check + .ask-fault[role="alert"]');
+      equal(await tick.isChecked(), false, 'notifications are on');
+    }
+    await context.close();
+  });
+
   await check('b17 who wants less motion gets panels that do not slide', async () => {
     for (const [reducedMotion, slides] of [['reduce', false], ['no-preference', true]]) {
       const { page, context } = await openKept(browser, '#chat_1', { reducedMotion, viewport: { width: 390, height: 844 } });

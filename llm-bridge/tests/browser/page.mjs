@@ -21,6 +21,7 @@ import { consoleUpkeep } from './console_upkeep.mjs';
 import { documents, documentsOnPhone } from './documents.mjs';
 import { everyone } from './everyone.mjs';
 import { flow } from './flow.mjs';
+import { german } from './german.mjs';
 import { kept } from './kept.mjs';
 import { languages, looks, server } from './looks.mjs';
 import { longChats, markdown } from './markdown.mjs';
@@ -32,7 +33,7 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
 try {
-  const parts = { desktop, phone, keyed, chats, chatsOnPhone, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, looks, kept, everyone, server, languages, flow, consoleOfAdmins, consoleUpkeep, consoleDoctor, consoleForOthers, consoleLooks };
+  const parts = { desktop, phone, keyed, chats, chatsOnPhone, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, looks, kept, everyone, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleDoctor, consoleForOthers, consoleLooks };
   const only = process.argv.slice(2);
   for (const [name, part] of Object.entries(parts)) {
     if (only.length === 0 || only.includes(name)) await part(browser);

@@ -178,7 +178,8 @@ async function whileChatsChange(browser) {
     await page.locator('.question .branches .back').last().click();
     await page.waitForSelector('.asked:text-is("Lost?")');
     await page.locator('.question:has-text("Lost?")').hover();
-    await page.locator('.question:has-text("Lost?") .remove').click();
+    await page.locator('.question:has-text("Lost?") [title^="Delete this message"]').click();
+    await page.locator('.question:has-text("Lost?") .sure-yes').click();
     await page.waitForSelector('.asked:text-is("Lost?")', { state: 'detached' });
     await page.waitForSelector('.asked:text-is("What is 6 + 6?")');
   });

@@ -174,9 +174,15 @@ def authorize(world, rack, ada, bob):
         expect(any(file.endswith(ending) for file in files), (ending, files))
     for file in files:
         expect(Browser().send("GET", f"{rack.url}/{file}").status == 200, file)
+    slashed = Browser().send("GET", f"{rack.url}/connect/tracker/")
+    expect(slashed.status == 307 and slashed.headers["location"] == "../tracker", f"{slashed.status} {slashed.headers}")
     world.who = "ada-there"
     ended = ada.connect(rack, "tracker")
     expect(ended.status == 200 and "tracker" in ended.text, ended.text)
+    # The page's languages know it by that.
+    expect('data-code="connected" data-about="tracker"' in ended.text, ended.text)
+    for file in re.findall(r'"\.\./(page/[^"]+)"', ended.text):
+        expect(Browser().send("GET", f"{rack.url}/{file}").status == 200, file)
     wait(lambda: "tracker.whoami" in ada.ask(rack, "GET", "/api/tools").text, "the tools do not come")
     status, body = ada.call(rack, "tracker.whoami")
     expect(status == 200 and body["result"] == "ada-there", body)

@@ -172,6 +172,7 @@ def refusals(toolrack, ada):
     eve = Browser()
     answer = eve.send("GET", eve.sign_in(toolrack, "eve"), site="cross-site")
     expect(answer.status == 403 and "no group" in html.unescape(answer.text), answer.text)
+    expect('data-code="sign_in_not_allowed"' in answer.text, answer.text)
     # Another page has the browser send its cookie in vain.
     for site, status in (("same-origin", 200), ("cross-site", 401), ("same-site", 401)):
         answer = ada.send("POST", f"{toolrack}/api/chats", headers={"content-type": "application/json"}, site=site)

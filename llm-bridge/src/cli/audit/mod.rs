@@ -1,6 +1,7 @@
 //! `toolrack audit`: the audit log, and the signed heads that prove its end.
 
 mod erasure;
+mod findings;
 mod head;
 mod key;
 mod sending;
@@ -23,10 +24,7 @@ use clap::{
 use jiff::Timestamp;
 use registry_core::{
     guard::{
-        audit::{
-            chain::Fault,
-            log::{AuditEventKind, AuditFilter, AuditLog, ChainReport, OriginFilter},
-        },
+        audit::log::{AuditEventKind, AuditFilter, AuditLog, OriginFilter},
         gate::Verdict,
     },
     store::StoreResult,
@@ -365,8 +363,9 @@ async fn verified(
         .into_iter()
         .map(|report| {
             let head = heads.iter().rfind(|head| head.tenant == *tenant && head.server == report.server);
-            let (whole, found) = judge(&report, tenant, head, keys);
-            AuditChain { server: report.server, whole, found }
+            let findings = findings::of(&report, tenant, head, keys);
+            let (whole, found) = (findings.fault.is_none(), findings::sentence(&findings));
+            AuditChain { server: report.server, whole, found, findings }
         })
         .collect();
     let whole = faults.is_empty() && chains.iter().all(|chain| chain.whole);
@@ -408,54 +407,6 @@ fn places(named: &[Place], settings: &Settings) -> Result<Vec<Place>, String> {
         [] => settings.audit.places(&settings.data_dir),
         named => Ok(named.to_vec()),
     }
-}
-
-/// Whether a chain is whole, and what to say of it.
-fn judge(
-    report: &ChainReport,
-    tenant: &str,
-    head: Option<&HeadStatement>,
-    keys: &[PublicKey],
-) -> (bool, String) {
-    let mut found = String::new();
-    if let Some(start) = &report.start {
-        let is_proof = |told: HeadStatement| {
-            told.removed
-                && told.tenant == tenant
-                && told.server == report.server
-                && told.head() == start.after
-        };
-        match head::read_line(&start.proof, keys) {
-            Ok(told) if is_proof(told.clone()) => {
-                found = format!("up to record {} removed on {}; ", start.after.seq, second(told.ts));
-            }
-            Ok(_) => return (false, "the proof of the removed records is for others".to_owned()),
-            Err(fault) => return (false, format!("records were removed without a proof: {fault}")),
-        }
-    }
-    let Some((seq, fault)) = report.fault else {
-        let end = match head {
-            Some(head) => format!("signed up to record {} on {}", head.seq, second(head.ts)),
-            None => "no signed head is known, so records may be missing at the end".to_owned(),
-        };
-        if report.erased > 0 {
-            found += &format!("of {} what is personal was erased; ", report.erased);
-        }
-        found += &format!(
-            "{} records, whole; the last has the hash {}; {end}",
-            report.records, report.head.sha256
-        );
-        return (true, found);
-    };
-    let what = match fault {
-        Fault::Missing => format!("record {seq} is missing"),
-        Fault::WrongLink => format!("record {seq} does not follow the one before it"),
-        Fault::Changed => format!("record {seq} is not what was written"),
-        Fault::Rewritten => format!("record {seq} has another hash than the one that was signed"),
-        Fault::CutOff => format!("the records up to {seq}, which was signed, are missing"),
-    };
-    found += &format!("{} records are whole, then {what}", report.records);
-    (false, found)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 // The page on which a user lets the server into an account elsewhere.
 
-import { t } from './state/language.js';
+import { t, told } from './state/language.js';
 import { recall } from './state/storage.js';
 import './state/theme.js';
 
@@ -29,7 +29,7 @@ async function authorize() {
   } else if (answer.status === 401) {
     await identify();
   } else {
-    element('fault').textContent = body.error?.message ?? t.serverAnswered(String(answer.status));
+    element('fault').textContent = body.error?.message ? told(body.error) : t.serverAnswered(String(answer.status));
   }
 }
 

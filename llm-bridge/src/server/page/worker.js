@@ -40,6 +40,8 @@ async function fresh(request) {
   try {
     const response = await fetch(request);
     if (response.ok) await cache.put('page', response.clone());
+    // So says a proxy of a server that is away.
+    if ([502, 503, 504].includes(response.status)) return (await cache.match('page')) ?? response;
     return response;
   } catch (error) {
     const known = await cache.match('page');

@@ -2,7 +2,7 @@
 
 import { useState } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
-import { t } from '../state/language.js';
+import { t, told } from '../state/language.js';
 import { textOf } from '../state/answer.js';
 import { sourcesOf } from '../state/sources.js';
 import { busy, changes, chats, model, models } from '../state/store.js';
@@ -51,8 +51,8 @@ function folded(parts) {
   return shown;
 }
 
-/** What is told of calls that are over. @type {WeakMap<CallPart, string>} */
-const told = new WeakMap();
+/** What the cards of calls that are over say. @type {WeakMap<CallPart, string>} */
+const cards = new WeakMap();
 
 /**
  * Whether a card would say the same of both: a call is not folded before it is over.
@@ -63,8 +63,8 @@ function isEqual(one, other) {
   const [same, more] = [one, other].map((call) => {
     const { name, state, arguments: args, result, error, said, parts, side_effects: effects, retry_at: retry } = call;
     if (state === 'running' || state === 'writing' || said || parts?.length || effects?.length || retry) return null;
-    const known = told.get(call) ?? JSON.stringify([name, state, args, result, error]);
-    told.set(call, known);
+    const known = cards.get(call) ?? JSON.stringify([name, state, args, result, error]);
+    cards.set(call, known);
     return known;
   });
   return same !== null && same === more;
@@ -105,7 +105,7 @@ function Ending({ message }) {
   const { status, error, finish_reason: reason } = message;
   if (status === 'running') return null;
   if (status === 'failed') {
-    return html`<div class="error" role="alert"><p>${error?.message ?? t.errorWithoutMessage}</p>
+    return html`<div class="error" role="alert"><p>${error ? told(error) : t.errorWithoutMessage}</p>
       <button type="button" class="retry" onClick=${() => regenerate(message)}><${Icon} name="retry" /><span>${t.tryAgain}</span></button></div>`;
   }
   if (status === 'stopped') return html`<p class="notice">${t.stopped}</p>`;

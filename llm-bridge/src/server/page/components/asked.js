@@ -14,6 +14,7 @@ import { CopyButton } from './copy.js';
 import { focusQuestion } from './header.js';
 import { Icon } from './icon.js';
 import { FileView } from './parts.js';
+import { Sure } from './sure.js';
 
 /** @import { Message } from '../state/types.d.ts' */
 
@@ -32,7 +33,7 @@ export function Asked({ message, past }) {
       <${Branches} message=${message} />
       <${CopyButton} text=${() => textOf(message)} />
       <button type="button" class="quiet edit" disabled=${busy} onClick=${() => { edited.value = message.id; }}><${Icon} name="edit" /><span>${t.edit}</span></button>
-      <button type="button" class="quiet remove" disabled=${busy} title=${t.deleteFollowing} onClick=${() => removeMessage(message.id)}><${Icon} name="trash" /><span>${t.delete}</span></button>
+      <${Sure} word=${t.delete} icon="trash" quiet title=${t.deleteFollowing} question=${t.deleteFollowingAsk} no=${t.keep} disabled=${busy} onSure=${() => removeMessage(message.id)} />
     </div>
   </div>`;
 }

@@ -57,7 +57,7 @@ function Row({ listed, onOpen }) {
       ${found ? html`<span class="chat-found">${found.text}</span>` : html`<span class="chat-time">${running ? t.chatRuns : moment(updated)}</span>`}
     </a>
     ${running && html`<span class="spinner" title=${t.chatRuns}></span>`}
-    <button type="button" class="quiet chat-more" aria-label=${t.moreFor(title)} aria-expanded=${String(state === 'menu')} ref=${more} onClick=${() => setState(state === 'menu' ? '' : 'menu')}><${Icon} name="more" /></button>
+    <button type="button" class="quiet chat-more" aria-label=${t.moreFor(title || t.untitled)} aria-expanded=${String(state === 'menu')} ref=${more} onClick=${() => setState(state === 'menu' ? '' : 'menu')}><${Icon} name="more" /></button>
     ${state === 'menu' && html`<div class="menu">
       <button type="button" onClick=${() => setState('rename')}><${Icon} name="edit" />${t.rename}</button>
       <button type="button" onClick=${() => { close(); change(listed, { pinned: !pinned }); }}><${Icon} name="pin" />${pinned ? t.unpin : t.pin}</button>
@@ -96,7 +96,7 @@ function Rename({ listed, onClose }) {
 /** @param {{ listed: Listed, onClose: () => void }} properties */
 function Deletion({ listed, onClose }) {
   const keep = useFocus();
-  return html`<li class="chat-row chat-delete" onKeyDown=${onEscape(onClose)}><p>${t.deleteForGood(listed.title)}</p><div>
+  return html`<li class="chat-row chat-delete" onKeyDown=${onEscape(onClose)}><p>${t.deleteForGood(listed.title || t.untitled)}</p><div>
     <button type="button" class="danger" onClick=${() => { onClose(); remove(listed).then(focusQuestion); }}>${t.delete}</button>
     <button type="button" onClick=${onClose} ref=${keep}>${t.keep}</button></div></li>`;
 }

@@ -10,6 +10,8 @@ import { Asked } from './asked.js';
 import { Icon } from './icon.js';
 import { Welcome } from './welcome.js';
 
+/** @import { Message } from '../state/types.d.ts' */
+
 /** @type {{ toEnd: () => void } | null} */
 let scroll = null;
 
@@ -23,18 +25,26 @@ export function Log() {
     const button = document.getElementById('to-end');
     if (scroller.current && log.current && button) scroll = follow(scroller.current, log.current, button);
   }, []);
-  const { id } = chat.value;
+  const { id, begun } = chat.value;
   useEffect(() => toEnd(), [id, shown.value.length]);
   const messages = shown.value;
   return html`<main id="scroller" tabindex="-1" ref=${scroller}>
     ${messages.length === 0 && html`<${Welcome} />`}
     ${messages.length > 0 && html`<h1 class="unseen">${chat.value.title || t.conversation}</h1>`}
     <div id="log" class="column" role="log" aria-live="off" aria-label=${t.conversation} ref=${log}>
-      ${messages.map((message, index) => (message.role === 'user'
-        ? html`<${Asked} key=${index + message.role} message=${message} past=${index < messages.length - 2} />`
-        : html`<${Answer} key=${index + message.role} message=${message} past=${index < messages.length - 2} />`))}
+      <${Messages} key=${begun ?? id} messages=${messages} />
     </div>
   </main>`;
+}
+
+/**
+ * By their places: one gets another id when the server knows it. In another chat nothing is open or asked any more.
+ * @param {{ messages: Message[] }} properties
+ */
+function Messages({ messages }) {
+  return messages.map((message, index) => (message.role === 'user'
+    ? html`<${Asked} key=${index + message.role} message=${message} past=${index < messages.length - 2} />`
+    : html`<${Answer} key=${index + message.role} message=${message} past=${index < messages.length - 2} />`));
 }
 
 /** The button that leads back to the end. */

@@ -4,13 +4,14 @@ import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { nameOf } from '../state/sources.js';
 import { passage } from '../state/store.js';
+import { placed } from '../text/place.js';
 import { Dialog } from './dialog.js';
 import { Icon } from './icon.js';
 
 /** @import { Source } from '../state/types.d.ts' */
 
 /** @param {Source} source */
-const about = ({ path, section, place }) => [path, section, place].filter(Boolean).join(' · ');
+const about = ({ path, section, place }) => [path, section, placed(place)].filter(Boolean).join(' · ');
 
 /** @param {{ sources: Source[] }} properties */
 export function Sources({ sources }) {
@@ -18,7 +19,7 @@ export function Sources({ sources }) {
   return html`<details class="sources">
     <summary><span class="chevron"><${Icon} name="chevron" /></span><span>${t.sources(sources.length)}</span></summary>
     <ol>${sources.map((source) => html`<li key=${source.number}><button type="button" class="source" onClick=${() => { passage.value = source; }}>
-      <span class="source-number">[${source.number}]</span> <span class="source-name">${nameOf(source)}</span> <small>${[source.section, source.place].filter(Boolean).join(' · ')}</small></button></li>`)}</ol>
+      <span class="source-number">[${source.number}]</span> <span class="source-name">${nameOf(source)}</span> <small>${[source.section, placed(source.place)].filter(Boolean).join(' · ')}</small></button></li>`)}</ol>
   </details>`;
 }
 

@@ -15,7 +15,10 @@ import { checked, getJson, send } from '../state/api.js';
  *   decision?: { verdict: string, by?: string }, success: boolean | null, error: string | null, error_message: string | null,
  *   duration_ms: number | null, ts: string, parent_call_id?: string }} record
  */
-/** @typedef {{ whole: boolean, faults: string[], chains: { server: string, whole: boolean, found: string }[] }} Verdict */
+/** @typedef {{ seq: number, at: string }} NotedRecord */
+/** @typedef {{ kind: 'missing' | 'wrong_link' | 'changed' | 'rewritten' | 'cut_off', seq: number } | { kind: 'no_proof', cause: string } | { kind: 'foreign_proof' }} ChainFault */
+/** @typedef {{ records: number, sha256: string, erased: number, removed: NotedRecord | null, signed: NotedRecord | null, fault: ChainFault | null }} Findings */
+/** @typedef {{ whole: boolean, faults: string[], chains: { server: string, whole: boolean, findings: Findings }[] }} Verdict */
 /** @typedef {{ id: string, user: string, tool: string, arguments: Record<string, unknown>, cron: string, time_zone: string, next_run: string, last_run: { call_id: string, at: string, success: boolean, error: string | null } | null }} Job */
 /** @typedef {{ url: string, all_tenants: boolean, waiting: number }} Webhook */
 /** @typedef {{ name: string, address: string, kind: string | null, models: number | null, error: string | null, fallback: string | null }} ModelServer */

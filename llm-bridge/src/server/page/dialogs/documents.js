@@ -10,7 +10,7 @@ import { moment, number, oneLine, size } from '../text/format.js';
 import { Dialog } from '../components/dialog.js';
 import { useFocus } from '../components/focus.js';
 import { Icon } from '../components/icon.js';
-import { Sure } from './sure.js';
+import { Sure } from '../components/sure.js';
 
 /** @import { DocumentRow } from '../state/types.d.ts' */
 

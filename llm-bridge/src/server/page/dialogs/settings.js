@@ -77,6 +77,15 @@ function ToolChoice({ settings }) {
 
 function OfPage() {
   const [told, setTold] = useState(notifies());
+  const [refused, setRefused] = useState(false);
+  const tell = async (/** @type {any} */ event) => {
+    const wanted = event.target.checked;
+    const granted = await notify(wanted);
+    // Also where nothing has changed for the page: the browser has ticked the box.
+    event.target.checked = granted;
+    setTold(granted);
+    setRefused(wanted && !granted);
+  };
   const names = new Intl.DisplayNames([language], { type: 'language' });
   const who = account.value;
   return html`${who && html`<p id="account">${t.actsAs(who.user, who.level)}${isAdmin(who) && html` <a href="admin">${t.console}</a>`}</p>`}
@@ -86,8 +95,8 @@ function OfPage() {
       <label class="ask-field"><span>${t.language}</span><select id="setting-language" value=${language} onChange=${(/** @type {any} */ event) => { prefer('language', event.target.value); location.reload(); }}>
         ${LANGUAGES.map((code) => html`<option value=${code} selected=${code === language}>${names.of(code)}</option>`)}</select></label>
     </div>
-    ${'Notification' in globalThis && html`<label class="ask-check"><input type="checkbox" checked=${told} onChange=${async (/** @type {any} */ event) => setTold(await notify(event.target.checked))} /> ${t.notify}</label>`}
+    ${'Notification' in globalThis && html`<label class="ask-check"><input type="checkbox" checked=${told} onChange=${tell} /> ${t.notify}</label>${refused && html`<p class="ask-fault" role="alert">${t.notifyRefused}</p>`}`}
     ${givenKey() && html`<p><button type="button" onClick=${signOut}>${t.signOut}</button></p>`}
     <h4>${t.keys}</h4>
-    <dl class="keys">${Object.entries(t.keyList).map(([key, about]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${about}</dd></div>`)}</dl>`;
+    <dl class="keys">${t.keyList.map(([key, about]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${about}</dd></div>`)}</dl>`;
 }

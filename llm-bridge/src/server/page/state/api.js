@@ -3,7 +3,7 @@
 
 import { setClock } from './clock.js';
 import { askKey, givenKey } from './key.js';
-import { t } from './language.js';
+import { t, told } from './language.js';
 import { events } from './sse.js';
 
 /** @import { Account, ApprovalRule, Chat, Health, Library, Listed, Message, RuleScope, Session, Settings, Tool } from './types.d.ts' */
@@ -173,7 +173,7 @@ export async function* complete(request, signal) {
     for await (const { data } of events(body(response))) {
       if (data === '[DONE]') return;
       const chunk = parse(data);
-      if (chunk.error) throw new Error(chunk.error.message ?? t.errorWithoutMessage);
+      if (chunk.error) throw new Error(chunk.error.message ? told(chunk.error) : t.errorWithoutMessage);
       finished ||= Boolean(chunk.choices?.[0]?.finish_reason);
       yield chunk;
     }
@@ -355,7 +355,7 @@ async function failure(response) {
     const { error } = await response.json();
     // The reply of a tool that failed has a text.
     if (typeof error === 'string') return new Refused(error, response.status, '');
-    return new Refused(error.message || status, response.status, error.type ?? '');
+    return new Refused(error.message ? told(error) : status, response.status, error.type ?? '');
   } catch {
     return new Refused(status, response.status, '');
   }

@@ -3,6 +3,7 @@
 import { textOf } from './answer.js';
 import * as api from './api.js';
 import { download } from './download.js';
+import { write } from './draft.js';
 import { t } from './language.js';
 import { keep, kept, list } from './list.js';
 import { chat, chats, emptyChat, failure, model, models, said } from './store.js';
@@ -110,8 +111,12 @@ export async function change(listed, change) {
 
 /** @param {Listed} listed */
 export async function remove(listed) {
-  await attempt(() => api.deleteChat(listed.id));
-  said.value = t.deleted(listed.title);
+  await attempt(async () => {
+    await api.deleteChat(listed.id);
+    // For good: also what was written there and not sent.
+    write(listed.id, '');
+  });
+  said.value = t.deleted(listed.title || t.untitled);
   if (chat.value.id === listed.id) await startNew();
   await list();
 }

@@ -1,7 +1,7 @@
 // The key of a server that asks for one. It lives as long as the tab.
 
 import { signal } from '../vendor/signals.js';
-import { recall, remember } from './storage.js';
+import { forget, recall, remember } from './storage.js';
 
 const KEY = 'key';
 let key = recall(KEY, '');
@@ -16,9 +16,15 @@ export function givenKey() {
   return key;
 }
 
-/** Forgets the key, and opens the page anew. */
+/** Forgets the chat that the tab keeps and what is written and not sent: whoever comes next is another. */
+export function forgetWritten() {
+  for (const begin of ['conversation', 'draft.']) forget(begin);
+}
+
+/** Forgets the key, and what was written with it, and opens the page anew. */
 export function signOut() {
   remember(KEY, '');
+  forgetWritten();
   location.reload();
 }
 

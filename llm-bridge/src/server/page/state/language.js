@@ -11,10 +11,23 @@ const wanted = [preference('language', ''), ...navigator.languages].map((name) =
 /** The language of the page. */
 export const language = wanted.find((name) => LANGUAGES.includes(name)) ?? 'en';
 
+/** The same with the person's region, where the browser says one: dates and numbers differ by it. */
+export const locale = navigator.languages.find((name) => name.split('-')[0] === language) ?? language;
+
 /**
  * What the page says.
  * @type {typeof english}
  */
 export const t = language === 'en' ? english : (await import(`../languages/${language}.js`)).default;
+
+/**
+ * What the server says: in the person's language where the type of the error has a sentence there, with the server's words behind one that
+ * ends with a colon.
+ * @param {{ type?: unknown, message: string }} error the type may be one of the model server's
+ */
+export function told({ type, message }) {
+  const sentence = typeof type === 'string' && Object.hasOwn(t.faults, type) ? (t.faults[type] ?? '') : '';
+  return sentence === '' || sentence.endsWith(':') ? `${sentence} ${message}`.trim() : sentence;
+}
 
 document.documentElement.lang = language;

@@ -1,6 +1,7 @@
 // What the page knows of the server: whether it is there, its models and tools.
 
 import * as api from './api.js';
+import { forgetWritten } from './key.js';
 import { preference } from './storage.js';
 import { account, build, health, model, models, modelsFailure, session, tools, toolsFailure, unreachable } from './store.js';
 
@@ -58,7 +59,9 @@ async function loadSession() {
 /** Ends the session, here and at the provider where that can be done. */
 export async function endSession() {
   try {
-    location.assign((await api.signOut()) ?? './');
+    const next = (await api.signOut()) ?? './';
+    forgetWritten();
+    location.assign(next);
   } catch (error) {
     unreachable.value = /** @type {Error} */ (error).message;
   }

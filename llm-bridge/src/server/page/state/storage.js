@@ -43,6 +43,20 @@ export function prefer(key, value) {
 }
 
 /**
+ * Forgets all values whose keys begin so.
+ * @param {string} begin
+ */
+export function forget(begin) {
+  for (const storage of [() => sessionStorage, () => localStorage]) {
+    try {
+      for (const key of Object.keys(storage())) if (key.startsWith(PREFIX + begin)) storage().removeItem(key);
+    } catch {
+      // It has nothing then.
+    }
+  }
+}
+
+/**
  * @template T
  * @param {() => Storage} storage
  * @param {string} key

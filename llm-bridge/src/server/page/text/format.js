@@ -1,9 +1,9 @@
 // Numbers for people, in their language.
 
-import { language } from '../state/language.js';
+import { locale } from '../state/language.js';
 
-const whole = new Intl.NumberFormat(language, { maximumFractionDigits: 0 });
-const tenths = new Intl.NumberFormat(language, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const whole = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 });
+const tenths = new Intl.NumberFormat(locale, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 /** @param {number} value */
 export const number = (value) => whole.format(value);
@@ -34,7 +34,7 @@ export function size(bytes) {
 export function moment(time) {
   const date = new Date(time);
   const today = date.toDateString() === new Date().toDateString();
-  return new Intl.DateTimeFormat(language, today ? { timeStyle: 'short' } : { dateStyle: 'medium' }).format(date);
+  return new Intl.DateTimeFormat(locale, today ? { timeStyle: 'short' } : { dateStyle: 'medium' }).format(date);
 }
 
 /**

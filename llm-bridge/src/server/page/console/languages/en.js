@@ -178,6 +178,23 @@ export default {
 
   // Audit
   allOfCall: 'All records of this call',
+  chain: {
+    brokenAfter: (/** @type {number} */ records, /** @type {string} */ what) => `${count(records, 'record is', 'records are')} whole, then ${what}`,
+    erased: (/** @type {number} */ records) => `of ${count(records, 'record')} what is personal was erased`,
+    faults: {
+      missing: (/** @type {number} */ seq) => `record ${seq} is missing`,
+      wrong_link: (/** @type {number} */ seq) => `record ${seq} does not follow the one before it`,
+      changed: (/** @type {number} */ seq) => `record ${seq} is not what was written`,
+      rewritten: (/** @type {number} */ seq) => `record ${seq} has another hash than the one that was signed`,
+      cut_off: (/** @type {number} */ seq) => `the records up to ${seq}, which was signed, are missing`,
+    },
+    foreignProof: 'the proof of the removed records is for others',
+    noProof: (/** @type {string} */ cause) => `records were removed without a proof: ${cause}`,
+    removed: (/** @type {number} */ seq, /** @type {string} */ time) => `up to record ${seq} removed on ${time}`,
+    signed: (/** @type {number} */ seq, /** @type {string} */ time) => `signed up to record ${seq} on ${time}`,
+    unsigned: 'no signed head is known, so records may be missing at the end',
+    whole: (/** @type {number} */ records, /** @type {string} */ hash) => `${count(records, 'record')}, whole; the last has the hash ${hash}`,
+  },
   decision: 'Decision',
   decisions: /** @type {Record<string, string>} */ ({ approved: 'approved', blocked: 'blocked', pending: 'not answered yet', unanswered: 'the gate gave no answer' }),
   export: 'Export',
@@ -189,6 +206,7 @@ export default {
   notWhole: 'The audit is not whole.',
   older: 'Older records',
   headsFile: 'File of signed heads',
+  headsUnread: (/** @type {string} */ cause) => `Signed heads that cannot be used: ${cause}`,
   otherHeads: 'With signed heads from elsewhere',
   otherHeadsAbout: 'Such as those that another machine has collected. Without a file those that this server knows are taken.',
   publicKeys: 'Public keys of other servers (`toolrack audit key`)',

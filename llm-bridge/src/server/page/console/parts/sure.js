@@ -1,3 +1,3 @@
 // A button that asks once more: the chat has the same.
 
-export { Sure } from '../../dialogs/sure.js';
+export { Sure } from '../../components/sure.js';

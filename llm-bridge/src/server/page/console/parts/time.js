@@ -1,8 +1,8 @@
 // Times for people, in their language and their time zone.
 
-import { language } from '../../state/language.js';
+import { locale } from '../../state/language.js';
 
-const format = new Intl.DateTimeFormat(language, { dateStyle: 'short', timeStyle: 'medium' });
+const format = new Intl.DateTimeFormat(locale, { dateStyle: 'short', timeStyle: 'medium' });
 
 /** @param {string | null | undefined} time */
 export const exact = (time) => (time ? format.format(new Date(time)) : '–');

@@ -3,7 +3,9 @@
 import { useEffect, useRef, useState } from '../../vendor/hooks.js';
 import { download } from '../../state/download.js';
 import { html } from '../../state/html.js';
+import { prose } from '../../text/nodes.js';
 import { audit, exportAudit, verifyAudit } from '../api.js';
+import { foundOf } from '../parts/chain.js';
 import { Fault, useChange } from '../parts/loaded.js';
 import { Records } from '../parts/records.js';
 import { c, place } from '../state.js';
@@ -116,8 +118,8 @@ function Verification() {
   return html`<p class="bar"><button type="button" id="audit-verify" disabled=${busy} onClick=${verify}>${c.verify}</button></p>
     <details id="audit-given"><summary>${c.otherHeads}</summary><p class="note">${c.otherHeadsAbout}</p>
       <p class="bar"><label><span>${c.headsFile}</span><input type="file" onChange=${read} /></label>
-        <label class="grow"><span>${c.publicKeys}</span><input autocomplete="off" spellcheck="false" value=${given.keys} onInput=${(/** @type {any} */ event) => setGiven({ ...given, keys: event.target.value })} /></label></p></details>
+        <label class="grow"><span>${prose(c.publicKeys)}</span><input autocomplete="off" spellcheck="false" value=${given.keys} onInput=${(/** @type {any} */ event) => setGiven({ ...given, keys: event.target.value })} /></label></p></details>
     <${Fault} text=${fault} />
     ${verdict && html`<div id="verdict" role="status" class=${verdict.whole ? 'card good' : 'card bad'}><p><b>${verdict.whole ? c.whole : c.notWhole}</b></p>
-      <ul>${verdict.faults.map((text) => html`<li>${text}</li>`)}${verdict.chains.map((chain) => html`<li key=${chain.server}><code>${chain.server}</code>: ${chain.found}</li>`)}</ul></div>`}`;
+      <ul>${verdict.faults.map((text) => html`<li>${c.headsUnread(text)}</li>`)}${verdict.chains.map((chain) => html`<li key=${chain.server}><code>${chain.server}</code>: ${foundOf(chain.findings)}</li>`)}</ul></div>`}`;
 }

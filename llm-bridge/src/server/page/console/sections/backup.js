@@ -4,6 +4,7 @@ import { useState } from '../../vendor/hooks.js';
 import { download } from '../../state/download.js';
 import { html } from '../../state/html.js';
 import { size } from '../../text/format.js';
+import { prose } from '../../text/nodes.js';
 import { backup } from '../api.js';
 import { Fault } from '../parts/loaded.js';
 import { account, c } from '../state.js';
@@ -29,7 +30,7 @@ export function Backup() {
     }
   };
   return html`<h2>${c.backup}</h2>
-    <p class="note">${c.backupAbout}</p>
+    <p class="note">${prose(c.backupAbout)}</p>
     <p class="bar"><button type="button" id="backup" disabled=${busy} onClick=${run}>${c.makeBackup}</button> <span role="status" id="backup-state">${state}</span></p>
     <${Fault} text=${fault} />`;
 }

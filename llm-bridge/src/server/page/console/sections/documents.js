@@ -8,6 +8,7 @@ import { documents } from '../../state/api.js';
 import { dialog } from '../../state/store.js';
 import { searchDocuments } from '../api.js';
 import { moment, number, size } from '../../text/format.js';
+import { placed } from '../../text/place.js';
 import { Fault, useLoaded } from '../parts/loaded.js';
 import { Table } from '../parts/table.js';
 import { c } from '../state.js';
@@ -36,5 +37,5 @@ function Search() {
     <${Fault} text=${found.fault} onAgain=${found.again} />
     ${found.value?.length === 0 && html`<p class="empty">${c.nothingFound}</p>`}
     <ol class="cards" id="passages">${found.value?.map(({ path, title, section, place, text }) => html`<li class="card" key=${`${path} ${place}`}>
-      <p><code>${path}</code>, ${place}: ${section || title}</p><pre tabindex="0" role="group" aria-label=${section || title}>${text}</pre></li>`)}</ol>`;
+      <p><code>${path}</code>, ${placed(place)}: ${section || title}</p><pre tabindex="0" role="group" aria-label=${section || title}>${text}</pre></li>`)}</ol>`;
 }

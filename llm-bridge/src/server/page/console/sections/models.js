@@ -5,6 +5,7 @@ import * as shared from '../../state/api.js';
 import { html } from '../../state/html.js';
 import { health } from '../../state/store.js';
 import { duration, number } from '../../text/format.js';
+import { prose } from '../../text/nodes.js';
 import * as api from '../api.js';
 import { Fault, useChange, useEvery, useLoaded } from '../parts/loaded.js';
 import { Sure } from '../parts/sure.js';
@@ -77,8 +78,8 @@ function Doctor({ names }) {
 function Seen({ report }) {
   return html`<p class="note">${c.doctorAsked(report.model, report.server.address, report.server.kind, report.requests, duration(report.seconds * 1000))}</p>
     <${Table} label=${c.doctor} empty="" columns=${[c.probe, c.seen, c.details]}
-      rows=${Object.entries(report.probes).map(([name, finding]) => ({ key: name, off: finding.verdict === 'not_tried', cells: [c.probes[name] ?? name, seen(name, finding), finding.note ?? ''] }))} />
-    ${report.advice.length > 0 && html`<ul class="changes">${report.advice.map((text) => html`<li>${text}</li>`)}</ul>`}`;
+      rows=${Object.entries(report.probes).map(([name, finding]) => ({ key: name, off: finding.verdict === 'not_tried', cells: [c.probes[name] ?? name, seen(name, finding), html`<span>${prose(finding.note)}</span>`] }))} />
+    ${report.advice.length > 0 && html`<ul class="changes">${report.advice.map((text) => html`<li>${prose(text)}</li>`)}</ul>`}`;
 }
 
 /**

@@ -3,6 +3,7 @@
 import { useRef } from '../../vendor/hooks.js';
 import { Dialog } from '../../components/dialog.js';
 import { html } from '../../state/html.js';
+import { prose } from '../../text/nodes.js';
 import { audit, limitTool, removeTool } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Records } from '../parts/records.js';
@@ -21,11 +22,11 @@ export function ToolDialog({ tool, onChanged, onClose }) {
   const { fault, busy, change } = useChange(onChanged);
   const last = useLoaded(() => audit({ tool: tool.name, limit: '20' }));
   return html`<${Dialog} id="tool" title=${tool.name} onClose=${onClose}>
-    <p>${tool.description}</p>
+    <p>${prose(tool.description)}</p>
     <dl class="fields">
       <dt>${c.from}</dt><dd>${tool.source}</dd>
       ${tool.version && html`<dt>${c.version}</dt><dd>${tool.version}</dd>`}
-      ${!tool.enabled && html`<dt>${c.off}</dt><dd>${tool.reason}</dd>`}
+      ${!tool.enabled && html`<dt>${c.off}</dt><dd>${prose(tool.reason)}</dd>`}
     </dl>
     ${tool.source === REGISTERED && html`<p class="bar"><${Sure} word=${c.remove} title=${c.removeWhat(tool.name)} question=${c.removeAsk(tool.name)} disabled=${busy} onSure=${() => change(() => removeTool(tool.name), c.removed(tool.name))} /></p>
       <${Fault} text=${fault} />`}

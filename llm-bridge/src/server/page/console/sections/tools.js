@@ -5,6 +5,7 @@ import { tools as listTools } from '../../state/api.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { duration, number } from '../../text/format.js';
+import { prose } from '../../text/nodes.js';
 import { audit, switchTool } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Table } from '../parts/table.js';
@@ -45,7 +46,7 @@ export function Tools() {
   function cells(tool) {
     const made = calls.value?.get(tool.name);
     return [
-      html`<button type="button" class="link" aria-haspopup="dialog" onClick=${() => setShown(tool.name)}><code>${tool.name}</code></button>${!tool.enabled && tool.reason && html`<small>${tool.reason}</small>`}`,
+      html`<button type="button" class="link" aria-haspopup="dialog" onClick=${() => setShown(tool.name)}><code>${tool.name}</code></button>${!tool.enabled && tool.reason && html`<small>${prose(tool.reason)}</small>`}`,
       tool.level,
       html`<span class="badge" data-value=${tool.effect}>${tool.effect}</span>`,
       number(tool.tokens ?? 0),

@@ -4,6 +4,7 @@ import { useState } from '../../vendor/hooks.js';
 import { CopyButton } from '../../components/copy.js';
 import { html } from '../../state/html.js';
 import { number } from '../../text/format.js';
+import { prose } from '../../text/nodes.js';
 import { checkTools, definitions } from '../api.js';
 import { Fault, useChange } from '../parts/loaded.js';
 import { c } from '../state.js';
@@ -36,7 +37,7 @@ export function Check() {
   const [found, setFound] = useState(/** @type {import('../api.js').Checked | null} */ (null));
   const { fault, busy, change } = useChange(() => {});
   return html`<details id="check"><summary>${c.checkTools}</summary>
-    <p class="note">${c.checkAbout}</p>
+    <p class="note">${prose(c.checkAbout)}</p>
     <p class="bar"><button type="button" disabled=${busy} onClick=${() => change(async () => setFound(await checkTools()), '')}>${c.check}</button></p>
     <${Fault} text=${fault} />
     ${found && html`<p role="status">${c.checkFound(number(found.tools), found.faults.length, number(found.tokens))}</p>

@@ -3,17 +3,20 @@
 import { useState } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
-import { onEscape, useFocus, useFocusBack } from '../components/focus.js';
+import { onEscape, useFocus, useFocusBack } from './focus.js';
+import { Icon } from './icon.js';
 
-/** @typedef {{ word: string, question: string, title?: string | undefined, label?: string | undefined, quiet?: boolean, yes?: string, no?: string, disabled?: boolean | undefined, onSure: () => void }} Properties */
+/** @import { ReadonlySignal } from '../vendor/signals.js' */
+
+/** @typedef {{ word: string, question: string, title?: string | undefined, label?: string | undefined, quiet?: boolean, icon?: 'trash', yes?: string, no?: string, disabled?: boolean | ReadonlySignal<boolean> | undefined, onSure: () => void }} Properties */
 
 /** @param {Properties} properties */
 export function Sure(properties) {
-  const { word, title, label, quiet, disabled } = properties;
+  const { word, title, label, quiet, icon, disabled } = properties;
   const [asks, setAsks] = useState(false);
   const first = useFocusBack(asks);
   if (asks) return html`<${Asking} ...${properties} onEnd=${() => setAsks(false)} />`;
-  return html`<button type="button" class=${quiet ? 'quiet' : undefined} ref=${first} title=${title} aria-label=${label} disabled=${disabled} onClick=${() => setAsks(true)}>${word}</button>`;
+  return html`<button type="button" class=${quiet ? 'quiet' : undefined} ref=${first} title=${title} aria-label=${label} disabled=${disabled} onClick=${() => setAsks(true)}>${icon ? html`<${Icon} name=${icon} /><span>${word}</span>` : word}</button>`;
 }
 
 /** @param {Properties & { onEnd: () => void }} properties */
