@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use super::{
-    audit, backup, call, chat, check, config, connections, dev, doctor, documents, init, launch, man, mcp,
-    parse, personas, reports, running, settings::Flags, tenant::InTenant, tool_changes, tools, trace, trials,
-    users,
+    audit, backup, call, chat, check, config, connections, dev, doctor, documents, health, init, launch, man,
+    mcp, parse, personas, reports, running, settings::Flags, tenant::InTenant, tool_changes, tools, trace,
+    trials, users,
 };
 
 #[derive(Debug, Parser)]
@@ -58,7 +58,7 @@ pub(super) enum Command {
     /// List the settings, each with the line, variable or option that it comes from
     Config(config::Arguments),
     /// See whether a server runs, for health checks: the exit code is 0 or 1
-    Health(running::ServerArguments),
+    Health(health::Arguments),
     /// List the modules of a running server, refresh their tools, accept changes
     #[command(args_conflicts_with_subcommands = true)]
     Modules {

@@ -4,7 +4,7 @@
 use toolrack_documents::{Documents, POSTGRES_SCHEMA, POSTGRES_VERSION_TABLE};
 use toolrack_stores::{PostgresSettings, SqlStore};
 
-pub(super) use toolrack_stores::backup::{Layout, dump_tables, load_tables};
+pub(super) use toolrack_stores::backup::{Layout, dump_tables, load_tables, size_of_tables};
 
 /// The tables of documents.
 #[cfg(feature = "documents")]

@@ -249,16 +249,21 @@ async fn wait_for_signal() {
         }
     };
     #[cfg(unix)]
-    let terminated = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
+    let ended = async {
+        use tokio::signal::unix::{SignalKind, signal};
+        // That of a terminal that was closed ends it as well, with its last records.
+        match (signal(SignalKind::terminate()), signal(SignalKind::hangup())) {
+            (Ok(mut terminated), Ok(mut hung_up)) => tokio::select! {
+                _ = terminated.recv() => {}
+                _ = hung_up.recv() => {}
+            },
+            _ => std::future::pending().await,
         }
     };
     #[cfg(not(unix))]
-    let terminated = std::future::pending::<()>();
+    let ended = std::future::pending::<()>();
     tokio::select! {
         () = interrupted => {}
-        () = terminated => {}
+        () = ended => {}
     }
 }

@@ -77,6 +77,14 @@ metrics! {
         "Requests to the model server by outcome";
     UPSTREAM_SECONDS = "toolrack_upstream_response_seconds" ["upstream"]
         "Time until the model server's answer began";
+    HTTP_REQUESTS = "toolrack_http_requests_total" ["route", "status"]
+        "Requests of clients by route and status";
+    HTTP_SECONDS = "toolrack_http_response_seconds" ["route"]
+        "Time until the answer to a client began";
+    STORE_UP = "toolrack_store_up" []
+        "1 where the store takes what is written, else 0";
+    STORE_SECONDS = "toolrack_store_answer_seconds" []
+        "How long the store took when it was asked last, at a scrape or for readyz";
     BUILD = "toolrack_build_info" ["version"]
         "Always 1, with the version of the server";
 }

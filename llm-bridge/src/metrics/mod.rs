@@ -4,11 +4,12 @@
 
 mod calls;
 mod definition;
+mod http;
 mod upstream;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use prometheus::{GaugeVec, TextEncoder};
+use prometheus::{Gauge, GaugeVec, TextEncoder};
 use registry_core::Registry;
 use toolrack_remote::{
     BreakerState, SourceReport,
@@ -18,6 +19,7 @@ use toolrack_remote::{
 
 pub use calls::CallMetrics;
 use definition::Metric;
+pub(crate) use http::HttpMetrics;
 pub(crate) use upstream::UpstreamMetrics;
 
 const BREAKER_STATES: [(BreakerState, &str); 3] =
@@ -48,10 +50,13 @@ impl Metrics {
         registry: &Registry,
         modules: &Modules,
         upstream: Option<&UpstreamMetrics>,
+        http: &HttpMetrics,
+        (store_is_well, store_took): (bool, Duration),
     ) -> Result<String, prometheus::Error> {
         let scrape = Scrape(prometheus::Registry::new());
         let counted = self.calls.iter().flat_map(|calls| calls.collectors());
-        for collector in counted.chain(upstream.into_iter().flat_map(|upstream| upstream.collectors())) {
+        let counted = counted.chain(upstream.into_iter().flat_map(|upstream| upstream.collectors()));
+        for collector in counted.chain(http.collectors()) {
             scrape.0.register(collector)?;
         }
         scrape.registry(registry).await?;
@@ -59,6 +64,8 @@ impl Metrics {
         if let Some(servers) = &self.mcp_servers {
             scrape.mcp_servers(&servers.reports())?;
         }
+        scrape.gauges(&definition::STORE_UP, [([], usize::from(store_is_well))])?;
+        scrape.gauge(&definition::STORE_SECONDS, store_took.as_secs_f64())?;
         scrape.gauges(&definition::BUILD, [([env!("CARGO_PKG_VERSION")], 1)])?;
         TextEncoder::new().encode_to_string(&scrape.0.gather())
     }
@@ -80,6 +87,12 @@ impl Scrape {
             gauges.get_metric_with_label_values(&labels)?.set(value as f64);
         }
         self.0.register(Box::new(gauges))
+    }
+
+    fn gauge(&self, metric: &Metric, value: f64) -> Result<(), prometheus::Error> {
+        let gauge = Gauge::with_opts(metric.opts())?;
+        gauge.set(value);
+        self.0.register(Box::new(gauge))
     }
 
     /// 1 for the current state of each row, and 0 for the others.

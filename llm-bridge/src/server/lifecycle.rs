@@ -17,6 +17,17 @@ const REMOTE_TOOLS: Duration = Duration::from_secs(2);
 /// How long the last bytes of cancelled answers may take.
 pub(super) const LAST_BYTES: Duration = Duration::from_secs(1);
 
+/// The stages in which a server stops, one after the other.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stop {
+    /// It goes on, and says that requests had better go elsewhere.
+    pub(super) draining: CancellationToken,
+    /// It accepts no more connections, and streams without an end of their own end.
+    pub(super) stopping: CancellationToken,
+    /// Open answers are cancelled.
+    pub(super) closing: CancellationToken,
+}
+
 /// Checks that it is safe to serve on an address.
 ///
 /// # Errors
@@ -25,7 +36,7 @@ pub async fn check_address(settings: &ServerSettings, address: SocketAddr) -> Re
     settings.access.check_address(address, settings.sign_in.is_some() || settings.store.has_keys().await?)
 }
 
-/// Serves until `stop` is cancelled, then waits for open answers for the grace period.
+/// Serves until `stop` is cancelled and for the time of draining, then waits for open answers for the grace period.
 ///
 /// # Errors
 /// When the address is not safe to serve on without a key, or the listener fails.
@@ -39,11 +50,12 @@ pub async fn serve(
     check_address(&settings, address).await?;
     let (request_timeout, write_timeout) = (settings.request_timeout, settings.write_timeout);
     let max_connections = settings.max_connections;
-    let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
-    let router = routes(backend.clone(), settings.clone(), stopping.clone(), closing.clone())?;
+    let stages = Stop::default();
+    let Stop { stopping, closing, .. } = stages.clone();
+    let router = routes(backend.clone(), settings.clone(), stages.clone())?;
     let leaving = backend.registry().clone();
     tokio::spawn({
-        let ends = end(stop, stopping.clone(), settings.grace, settings.takeover.clone());
+        let ends = end(stop, stages, (settings.drain, settings.grace), settings.takeover.clone());
         let closing = closing.clone();
         async move {
             ends.await;
@@ -79,8 +91,8 @@ pub async fn serve(
 /// Says when to accept no more connections, and ends when what runs is to be cancelled.
 async fn end(
     stop: CancellationToken,
-    stopping: CancellationToken,
-    grace: Duration,
+    Stop { draining, stopping, .. }: Stop,
+    (drain, grace): (Duration, Duration),
     takeover: Option<Takeover>,
 ) {
     let succeeded = async {
@@ -90,7 +102,10 @@ async fn end(
         }
     };
     tokio::select! {
-        () = stop.cancelled() => {}
+        () = stop.cancelled() => {
+            draining.cancel();
+            tokio::time::sleep(drain).await;
+        }
         () = succeeded => {
             stopping.cancel();
             // What runs goes on until then.

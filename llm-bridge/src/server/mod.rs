@@ -52,6 +52,7 @@ mod protected_resource;
 mod public_url;
 mod query;
 mod questions;
+mod readiness;
 mod responses;
 mod router;
 mod routes;

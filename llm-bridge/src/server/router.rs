@@ -11,11 +11,12 @@ use super::{
     MAX_BODY, ServerSettings, access, accounts, api_error::ApiError, approval_rules, approvals, audit,
     backup, chat, chats, configured, connected_accounts, counts, dev, doctor, documents,
     documents::DocumentAccess, erasure, execute, files, fronts, harmless, health, identity::Identities, jobs,
-    mcp, mcp_servers, metrics, models, modules, ollama, openapi, openapi::Document, origins, page, passed,
-    personas, protected_resource, questions, responses, routes::Routes, schedule, sign_in, timeouts, tools,
-    traces, turns, unrouted, unrouted::RouteList, users, via, webhooks, written,
+    lifecycle::Stop, mcp, mcp_servers, metrics, models, modules, ollama, openapi, openapi::Document, origins,
+    page, passed, personas, protected_resource, questions, readiness, readiness::Readiness, responses,
+    routes::Routes, schedule, sign_in, timeouts, tools, traces, turns, unrouted, unrouted::RouteList, users,
+    via, webhooks, written,
 };
-use crate::turn::Backend;
+use crate::{metrics::HttpMetrics, turn::Backend};
 
 /// The state of the routes.
 #[derive(Clone, derive_more::Debug)]
@@ -29,6 +30,9 @@ pub(super) struct App {
     #[debug(skip)]
     pub(super) doctor: Option<doctor::Doctor>,
     pub(super) backup: Option<backup::Backups>,
+    #[debug(skip)]
+    pub(super) readiness: Arc<Readiness>,
+    pub(super) http: HttpMetrics,
     /// Cancelled when the grace period is over.
     pub(super) closing: CancellationToken,
 }
@@ -42,15 +46,14 @@ pub fn router(
     settings: ServerSettings,
     closing: CancellationToken,
 ) -> Result<Router, String> {
-    routes(backend, settings, closing.clone(), closing)
+    routes(backend, settings, Stop { closing: closing.clone(), stopping: closing, ..Stop::default() })
 }
 
-/// The same; `stopping` ends streams without an end of their own, before `closing` cancels answers.
+/// The same, for a server that stops in stages.
 pub(super) fn routes(
     backend: Backend,
     settings: ServerSettings,
-    stopping: CancellationToken,
-    closing: CancellationToken,
+    Stop { draining, stopping, closing }: Stop,
 ) -> Result<Router, String> {
     let settings = Arc::new(settings);
     let backend = match &settings.conversations {
@@ -73,6 +76,7 @@ pub(super) fn routes(
     let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
     let documents = DocumentAccess::new(&backend, &settings, &stopping);
     let id = backend.upstream().id();
+    let http = HttpMetrics::new().map_err(|error| error.to_string())?;
     let app = App {
         backend,
         modules,
@@ -80,6 +84,8 @@ pub(super) fn routes(
         chat_turns: chats::Turns::default(),
         doctor: settings.doctor.clone().map(doctor::Doctor::new),
         backup: settings.backup.clone().map(backup::Backups::new),
+        readiness: Arc::new(Readiness::new(Arc::clone(&settings.store), draining.clone())),
+        http: http.clone(),
         closing,
         settings: Arc::clone(&settings),
     };
@@ -146,6 +152,7 @@ pub(super) fn routes(
     // The page and the server's health need no key: a browser cannot send one with its first request.
     let (router, operations) = page::routes()
         .add("/healthz", health::health, health::operation())
+        .add("/readyz", readiness::ready, readiness::operation())
         .add("/openapi.json", openapi::serve, openapi::serve_operation())
         .merge(protected_resource::routes(settings.sign_in.as_deref()))
         .merge(sign_in::routes(&identities))
@@ -163,6 +170,7 @@ pub(super) fn routes(
         .layer(middleware::from_fn_with_state(settings.request_timeout, timeouts::limit_body))
         .layer(middleware::from_fn(fronts::errors_in_shape))
         .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(middleware::from_fn_with_state(draining, readiness::close_while_draining))
         .layer(CatchPanicLayer::custom(|_| {
             ApiError::internal("the server failed; see its log").into_response()
         }));
@@ -173,5 +181,6 @@ pub(super) fn routes(
     };
     let routes = routes.layer(middleware::from_fn_with_state(settings, access::check_origin));
     let routes = routes.layer(middleware::map_response(harmless::in_browsers));
+    let routes = routes.layer(middleware::from_fn_with_state(http, metrics::count));
     Ok(routes.layer(middleware::from_fn_with_state(id, via::check)).with_state(app))
 }

@@ -79,6 +79,8 @@ pub struct ServerSettings {
     /// The audit, for admins to read; `None` where it cannot be read.
     #[debug(skip)]
     pub audit: Option<AuditReading>,
+    /// How long the server goes on when it is to stop, while it says that requests had better go elsewhere.
+    pub drain: Duration,
     /// The grace period of open answers when the server stops.
     pub grace: Duration,
     /// How long the head of a request may take to come, and how long its body, which gets a second more for every 16 KiB. A connection
@@ -132,6 +134,7 @@ impl ServerSettings {
             module_name: "toolrack".to_owned(),
             schedule: None,
             audit: None,
+            drain: Duration::ZERO,
             grace: GRACE,
             request_timeout: REQUEST_TIMEOUT,
             write_timeout: WRITE_TIMEOUT,

@@ -1,6 +1,9 @@
 //! Chats whose store fails, or takes its time.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use registry_core::{
     BoxFuture,
@@ -102,4 +105,20 @@ async fn b17_b7_a_turn_goes_on_and_is_stopped_while_its_store_does_not_answer() 
         timeout(SOON, post(&rack, &stop, Value::Null)).await.expect(stalled);
         assert_eq!(answer().await["status"], "stopped");
     }
+}
+
+#[tokio::test]
+async fn b17_an_answer_that_has_ended_is_kept_when_its_store_is_back() {
+    let began = Instant::now();
+    // As long as a database takes to start again.
+    let is_away = move |method| -> BoxFuture<'static, _> {
+        let away = method == "put_chat_message" && began.elapsed() < SOON + SOON / 2;
+        let answer = if away { Err(StoreError::unavailable("connection refused")) } else { Ok(()) };
+        Box::pin(std::future::ready(answer))
+    };
+    let rack = start([Reply::text("Five."), Reply::text("Sums")], is_away).await;
+    let chat = new_chat(&rack).await;
+    let begun = turn(&rack, &chat, json!({"content": "2 + 3?"})).await;
+    let answer = message(&settled(&rack, &chat).await, &begun["answer"]["id"]);
+    assert_eq!((text(&answer), &answer["status"]), ("Five.".to_owned(), &json!("done")));
 }

@@ -130,6 +130,8 @@ async fn b5_names_that_models_make_up_are_one_series() {
     for name in hostile {
         execute(&rack, name, json!({})).await;
     }
+    // That the metrics were read is seen the next time.
+    scrape(&rack).await;
     let series = scrape(&rack).await.len();
     for at in 0..200 {
         execute(&rack, &format!("made.up_{at}"), json!({"a": 1})).await;
@@ -236,4 +238,22 @@ async fn b5_a_model_server_that_fails_is_seen() {
         1
     );
     assert_eq!(after.find("toolrack_upstream_response_seconds_count", &[("upstream", "default")]), None);
+}
+
+#[tokio::test]
+async fn b5_requests_are_counted_by_route_and_status() {
+    let rack = Setup::new().start([]).await;
+    for path in ["/healthz", "/healthz", "/made-up/7", "/made-up/8", "/api/chats/none"] {
+        within(rack.client.get(rack.url(path)).send()).await.unwrap();
+    }
+    let after = scrape(&rack).await;
+    for (route, status, requests) in
+        [("/healthz", "200", 2), ("unknown", "404", 2), ("/api/chats/{id}", "404", 1)]
+    {
+        let labels = [("route", route), ("status", status)];
+        assert_eq!(after.count("toolrack_http_requests_total", &labels), requests, "{route}");
+    }
+    assert_eq!(after.count("toolrack_http_response_seconds_count", &[("route", "/healthz")]), 2);
+    assert_eq!(after.count("toolrack_store_up", &[]), 1);
+    assert!(after.families.contains("toolrack_store_answer_seconds"));
 }

@@ -123,6 +123,11 @@ pub struct RemovedUser {
 /// Every change raises the revision, also one that another server makes. Every method fails when the store does.
 #[async_trait]
 pub trait Store: Send + Sync {
+    /// Whether it answers now and takes what is written, as far as can be seen without a change.
+    async fn check(&self) -> StoreResult<()> {
+        self.revision().await.map(drop)
+    }
+
     /// All that is kept about the tenant's tools, by name.
     async fn tools(&self, tenant: &str) -> StoreResult<Vec<StoredTool>>;
 

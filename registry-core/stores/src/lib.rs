@@ -46,6 +46,8 @@ mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 pub mod schedule;
+#[cfg(feature = "postgres")]
+mod session;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod sql;
 #[cfg(feature = "sqlite")]

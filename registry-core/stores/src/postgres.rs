@@ -9,7 +9,10 @@ use sqlx::{
 };
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::sql::{Database, Link, Row, SqlStore, Statement, failure};
+use crate::{
+    session,
+    sql::{Database, Link, Row, SqlStore, Statement, failure},
+};
 use registry_core::store::{StoreError, StoreResult};
 
 /// How soon a change by another server is seen when its notice is lost; else it is seen at once.
@@ -89,6 +92,7 @@ impl PostgresSettings {
             readers: PgPoolOptions::new()
                 .max_connections(self.readers)
                 .acquire_timeout(CONNECT)
+                .after_connect(|connection, _| Box::pin(session::limit(connection)))
                 .connect_lazy_with(options.clone()),
             _listener: Listener(tokio::spawn(listen(options.clone(), nudge.clone()))),
             options,
@@ -145,13 +149,14 @@ impl Database for Server {
     }
 
     async fn connect(&self) -> StoreResult<Box<dyn Link>> {
-        async {
-            match tokio::time::timeout(CONNECT, PgConnection::connect_with(&self.options)).await {
-                Ok(connection) => Ok(Box::new(connection.map_err(failure)?) as Box<dyn Link>),
-                Err(_) => Err(no_answer()),
-            }
+        let connecting = async {
+            let mut connection = PgConnection::connect_with(&self.options).await?;
+            session::limit(&mut connection).await.map(|()| connection)
+        };
+        match tokio::time::timeout(CONNECT, connecting).await {
+            Ok(connection) => Ok(Box::new(connection.map_err(failure)?)),
+            Err(_) => Err(no_answer()),
         }
-        .await
     }
 
     async fn read(&self, statement: Statement) -> StoreResult<Vec<Row>> {
@@ -171,6 +176,10 @@ impl Database for Server {
             Statement::new("BEGIN", Vec::new()),
             Statement::new(lock, vec![format!("[{}]", keys.join(",")).into()]),
         ]
+    }
+
+    fn before_laying_out(&self) -> Option<Statement> {
+        Some(Statement::new(session::UNLIMITED, Vec::new()))
     }
 
     fn poll(&self) -> Duration {

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use jiff::Timestamp;
 use registry_core::guard::audit::{chain::Head, log::NotedHeads};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use toolrack_stores::HeadStore;
 
 use super::{
@@ -79,16 +79,29 @@ pub(super) fn read_line(line: &str, keys: &[PublicKey]) -> Result<HeadStatement,
 /// Reads a file of signed heads and the one before it; there may be none of either.
 ///
 /// # Errors
-/// With file and line: when a line cannot be read, or is not signed by one of the keys.
+/// With file and line: when a file cannot be read, or a line that is whole is no head that one of the keys has signed.
 pub(super) fn read_file(file: &Path, keys: &[PublicKey]) -> Result<Vec<HeadStatement>, String> {
     let mut heads = Vec::new();
     for file in [super::sending::before(file), file.to_owned()] {
-        let text = match fs::read_to_string(&file) {
-            Ok(text) => text,
+        let text = match fs::read(&file) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(format!("{}: {error}", file.display())),
         };
-        heads.extend(read_text(&text, keys).map_err(|fault| format!("{}, {fault}", file.display()))?);
+        let text = String::from_utf8_lossy(&text);
+        // A full disk or a loss of power has left a part of a head, which vouches for nothing.
+        let is_whole = |(line, _): &(&str, usize)| serde_json::from_str::<IgnoredAny>(line).is_ok();
+        let (whole, cut_off): (Vec<_>, Vec<_>) = text.lines().zip(1..).partition(is_whole);
+        // Where none is whole, it is another file.
+        let lines = if whole.is_empty() {
+            cut_off
+        } else {
+            for (_, line) in cut_off {
+                tracing::warn!(file = %file.display(), line, "audit_head_cut_off");
+            }
+            whole
+        };
+        heads.extend(read_lines(lines, keys).map_err(|fault| format!("{}, {fault}", file.display()))?);
     }
     Ok(heads)
 }
@@ -98,10 +111,15 @@ pub(super) fn read_file(file: &Path, keys: &[PublicKey]) -> Result<Vec<HeadState
 /// # Errors
 /// With the line: when it cannot be read, or is not signed by one of the keys.
 pub(super) fn read_text(text: &str, keys: &[PublicKey]) -> Result<Vec<HeadStatement>, String> {
-    let read = |(line, number): (&str, usize)| {
-        read_line(line, keys).map_err(|fault| format!("line {number}: {fault}"))
-    };
-    text.lines().zip(1..).map(read).collect()
+    read_lines(text.lines().zip(1..), keys)
+}
+
+fn read_lines<'t>(
+    lines: impl IntoIterator<Item = (&'t str, usize)>,
+    keys: &[PublicKey],
+) -> Result<Vec<HeadStatement>, String> {
+    let read = |(line, number)| read_line(line, keys).map_err(|fault| format!("line {number}: {fault}"));
+    lines.into_iter().map(read).collect()
 }
 
 /// Reads the signed heads that a database has.

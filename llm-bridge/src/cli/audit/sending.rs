@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     fs::{self, File, OpenOptions},
-    io::{self, Write},
+    io::{self, Read, Seek, Write},
     net::UdpSocket,
     path::{Path, PathBuf},
     time::Duration,
@@ -181,8 +181,15 @@ fn append(file: &Path, lines: &[String]) -> io::Result<()> {
         private_folder(folder)?;
     }
     private_file(file)?;
-    let mut opened: File = OpenOptions::new().append(true).open(file)?;
+    let mut opened: File = OpenOptions::new().read(true).append(true).open(file)?;
+    let mut last = [b'\n'];
+    if opened.metadata()?.len() > 0 {
+        opened.seek(io::SeekFrom::End(-1))?;
+        opened.read_exact(&mut last)?;
+    }
+    // What a full disk has cut off takes no whole line with it.
+    let end = if last == *b"\n" { "" } else { "\n" };
     // In one piece, beside another program that does the same.
-    opened.write_all((lines.join("\n") + "\n").as_bytes())?;
+    opened.write_all((end.to_owned() + &lines.join("\n") + "\n").as_bytes())?;
     opened.sync_data()
 }

@@ -76,13 +76,16 @@ impl HeadSigner {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut sweeps = tokio::time::interval(SWEEP);
         loop {
-            let done = tokio::select! {
-                _ = ticks.tick() => self.sign().await,
-                _ = sweeps.tick() => self.remove_old().await,
+            tokio::select! {
+                _ = ticks.tick() => if let Err(cause) = self.sign().await {
+                    tracing::warn!(%cause, "audit_heads_not_signed");
+                },
+                _ = sweeps.tick() => match self.remove_old().await {
+                    Ok(true) => sweeps.reset_immediately(),
+                    Ok(false) => {}
+                    Err(cause) => tracing::warn!(%cause, "audit_records_not_removed"),
+                },
                 () = stop.cancelled() => break,
-            };
-            if let Err(cause) = done {
-                tracing::warn!(%cause, "audit_heads_not_signed");
             }
         }
         if let Err(cause) = self.sign().await {
@@ -127,8 +130,10 @@ impl HeadSigner {
         }
     }
 
-    async fn remove_old(&mut self) -> Result<(), StoreError> {
-        let Some(retention) = self.retention else { return Ok(()) };
+    /// Removes some of the records that have become too old, and says whether there may be more.
+    async fn remove_old(&mut self) -> Result<bool, StoreError> {
+        let Some(retention) = self.retention else { return Ok(false) };
+        let mut removed_some = false;
         let before = SystemClock.now().checked_sub(retention).unwrap_or(Timestamp::MIN);
         for tenant in self.log.heads().await?.into_keys() {
             let Some(up_to) = self.log.last_before(&tenant, before).await? else { continue };
@@ -142,7 +147,8 @@ impl HeadSigner {
             let removed = recorded(self.sink.as_ref(), &self.caller, Origin::Schedule, change, remove).await;
             removed.map_err(StoreError::unavailable)??;
             self.destinations.iter_mut().for_each(|place| place.put(&format!("{tenant}\nremoved"), &proof));
+            removed_some = true;
         }
-        Ok(())
+        Ok(removed_some)
     }
 }

@@ -11,7 +11,7 @@ use super::{
     Verifier,
     head::{HeadStatement, noted, read_file, read_line},
     key::{PublicKey, SigningKey},
-    sending::Place,
+    sending::{Destination, Place},
     signer::HeadSigner,
 };
 use crate::{
@@ -59,6 +59,61 @@ fn a20_a_head_is_read_only_where_its_own_key_has_signed_it() {
     assert!(noted(&heads, "other").is_empty());
     let fault = read_file(&file, &[other.public()]).unwrap_err();
     assert!(fault.contains("heads.jsonl, line 1: it is not signed by this server's key"), "{fault}");
+}
+
+#[tokio::test]
+async fn a20_a_head_that_was_cut_off_takes_no_other_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("heads.jsonl");
+    let key = SigningKey::open(&folder.path().join("key.pem")).unwrap();
+    let keys = [key.public()];
+    let [first, second, third] = [7, 8, 9].map(|seq| statement(seq).signed(&key));
+    let half = &second[..second.len() / 2];
+    let seqs = |keys| read_file(&file, keys).unwrap().iter().map(|head| head.seq).collect::<Vec<_>>();
+    // As a disk that is full leaves it.
+    fs::write(&file, format!("{first}\n{half}")).unwrap();
+    assert_eq!(seqs(&keys), [7]);
+    let mut destination = Destination::new(Place::File(file.clone())).unwrap();
+    destination.put("default", &third);
+    destination.deliver().await;
+    assert_eq!(fs::read_to_string(&file).unwrap(), format!("{first}\n{half}\n{third}\n"));
+    assert_eq!(seqs(&keys), [7, 9]);
+    // What is whole and not signed is still told with its line.
+    let other = SigningKey::open(&folder.path().join("other.pem")).unwrap();
+    fs::write(&file, format!("{first}\n{half}{half}\n{}\n", statement(9).signed(&other))).unwrap();
+    let fault = read_file(&file, &keys).unwrap_err();
+    assert!(fault.contains("heads.jsonl, line 3: it is not signed"), "{fault}");
+    // Another file.
+    fs::write(&file, "one\ntwo\n").unwrap();
+    let fault = read_file(&file, &keys).unwrap_err();
+    assert!(fault.contains("heads.jsonl, line 1: this is no signed head"), "{fault}");
+}
+
+#[tokio::test]
+async fn k25_a_grown_audit_is_removed_some_at_a_time_without_a_pause() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("data_dir = {:?}\n[audit]\nretention_days = 30\n", folder.path());
+    let settings = Settings::from_toml(&text, &[]).unwrap();
+    let store = Arc::new(SqliteSettings::new(folder.path().join("toolrack.db")).open().await.unwrap());
+    let old = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 40);
+    let record = || AuditRecord { tenant: "default".to_owned(), ts: old, ..AuditRecord::default() };
+    let records = (0..5002).map(|_| store.record(record()));
+    for recorded in futures_util::future::join_all(records).await {
+        recorded.unwrap();
+    }
+    let stop = CancellationToken::new();
+    let signer = HeadSigner::open(&settings, store.clone(), store.clone()).await.unwrap().unwrap();
+    let signing = tokio::spawn(signer.run(stop.clone()));
+    let reported = async || store.verify("default", &NotedHeads::new()).await.unwrap().remove(0);
+    tokio::time::timeout(std::time::Duration::from_secs(60), async {
+        // Of each time what was done is recorded.
+        while reported().await.records != 4 {}
+    })
+    .await
+    .unwrap();
+    stop.cancel();
+    signing.await.unwrap();
+    assert_eq!(reported().await.fault, None);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::{
     write::{copies_in, files_of, make},
 };
 use crate::{
-    cli::settings::Settings,
+    cli::{postgres::size_of_tables, settings::Settings},
     server::{BackupFault, BackupFile, MakeBackup},
 };
 
@@ -49,7 +49,7 @@ async fn in_data_folder(settings: &Settings) -> Result<BackupFile, BackupFault> 
     let folder = places.data.as_path();
     let failed = |error: io::Error| BackupFault::Failed(format!("{}: {error}", folder.display()));
     remove_left(folder).map_err(failed)?;
-    let bytes = bytes_of(&places).map_err(BackupFault::Failed)?;
+    let bytes = bytes_of(&places).await.map_err(BackupFault::Failed)?;
     fits(bytes, free(folder).map_err(failed)?)?;
     let copies = copies_in(folder).map_err(failed)?;
     let made = make(copies.path(), copies.path(), false, settings, &places).await;
@@ -73,12 +73,18 @@ fn fits(bytes: u64, free: Option<u64>) -> Result<(), BackupFault> {
     }
 }
 
-/// How much is to be copied, in bytes; of PostgreSQL it is not known.
-fn bytes_of(places: &Places<'_>) -> Result<u64, String> {
+/// How much is to be copied, in bytes.
+async fn bytes_of(places: &Places<'_>) -> Result<u64, String> {
     let plain = files_of(places, Path::new(""), Path::new(""))?.files;
     let databases = places.sqlite().map_err(|error| error.to_string())?;
     let size = |file: &Path| fs::metadata(file).map_or(0, |data| data.len());
-    Ok(plain.iter().chain(&databases).map(|(file, _)| size(file)).sum())
+    let files: u64 = plain.iter().chain(&databases).map(|(file, _)| size(file)).sum();
+    match places.postgres() {
+        Some((url, layouts)) => {
+            Ok(files + size_of_tables(url, &layouts).await.map_err(|error| error.to_string())?)
+        }
+        None => Ok(files),
+    }
 }
 
 /// How much a disk has left for this program, in bytes.

@@ -29,6 +29,10 @@ pub(super) fn documents(_: &str) -> Result<toolrack_documents::Documents, String
     Err(missing("postgres"))
 }
 
+pub(super) async fn size_of_tables(_: &str, _: &[Layout]) -> Result<u64, StoreError> {
+    Err(StoreError::invalid(missing("postgres")))
+}
+
 pub(super) async fn dump_tables(
     _: &str,
     _: &[Layout],

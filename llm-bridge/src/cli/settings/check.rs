@@ -7,6 +7,9 @@ use crate::{
     turn::{Limits, known_dialect},
 };
 
+/// How long each stage of the stop may take, in seconds.
+const LONGEST_STOP: u64 = 3600;
+
 impl Settings {
     /// Checks values that parse but are invalid.
     pub(super) fn check(&self) -> Result<(), String> {
@@ -17,6 +20,13 @@ impl Settings {
         if let Some(sign_in) = &self.sign_in {
             sign_in.check()?;
             self.sign_in_url()?;
+        }
+        for (key, seconds) in
+            [("drain_seconds", self.drain_seconds), ("shutdown_seconds", self.shutdown_seconds)]
+        {
+            if seconds > LONGEST_STOP {
+                return Err(format!("{key}: a server stops within an hour; write at most {LONGEST_STOP}"));
+            }
         }
         self.store.check()?;
         self.audit.check()?;

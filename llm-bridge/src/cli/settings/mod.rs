@@ -59,7 +59,7 @@ pub use webhooks::WebhookSettings;
 use super::address;
 use crate::{
     mcp::McpSettings,
-    server::{Access, AllowedOrigin, Configured, PublicUrl, ServerSettings},
+    server::{Access, AllowedOrigin, Configured, GRACE, PublicUrl, ServerSettings},
     sign_in::{SignIn, SignInSettings},
     turn::{ChatSettings, Limits, Models},
     upstream::Upstream,
@@ -90,6 +90,10 @@ pub struct Settings {
     pub allowed_origins: Vec<AllowedOrigin>,
     /// How many connections there may be at once; by default half of the files that the program may have open, at most 4096.
     pub max_connections: Option<usize>,
+    /// How long the server goes on when it is stopped, while `/readyz` sends balancers elsewhere.
+    pub drain_seconds: u64,
+    /// How long open answers have when the server stops.
+    pub shutdown_seconds: u64,
     /// The address at which clients reach this server; `None` for the one that they name.
     pub public_url: Option<PublicUrl>,
     /// The user of requests without a key.
@@ -168,6 +172,8 @@ impl Default for Settings {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             max_connections: None,
+            drain_seconds: 0,
+            shutdown_seconds: GRACE.as_secs(),
             public_url: None,
             user: User::default(),
             sign_in: None,
@@ -243,6 +249,7 @@ impl Settings {
         if let Some(folder) = flags.data_dir.filter(|folder| !folder.as_os_str().is_empty()) {
             self.data_dir = folder;
         }
+        self.store.lay_over(|name| std::env::var(name).ok())?;
         self.documents.lay_over(|name| std::env::var(name).ok())
     }
 
@@ -412,6 +419,8 @@ impl Settings {
                 allowed_origins: self.allowed_origins.clone(),
             },
             max_connections: self.most_connections(),
+            drain: Duration::from_secs(self.drain_seconds),
+            grace: Duration::from_secs(self.shutdown_seconds),
             public_url: self.public_url.clone(),
             mcp: self.mcp,
             module_name: self.module_name.clone(),

@@ -197,6 +197,8 @@ impl Settings {
             "data_dir": self.data_dir.display().to_string(),
             "api_key": key(&self.api_key),
             "max_connections": self.most_connections(),
+            "drain_seconds": self.drain_seconds,
+            "shutdown_seconds": self.shutdown_seconds,
             "public_url": self.public_url.as_ref().map(ToString::to_string),
             "module_name": self.module_name,
             "user": {"id": caller.user, "level": caller.level.to_string()},

@@ -1,6 +1,6 @@
 //! The persistent state.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, fs, path::PathBuf};
 
 use serde::Deserialize;
 use toolrack_stores::Durability;
@@ -30,6 +30,32 @@ impl StoreSettings {
     /// The URL of Redis, if there is one.
     pub fn redis(&self) -> Option<&str> {
         self.redis.as_deref().filter(|url| !url.is_empty())
+    }
+
+    /// Environment variables override the file. `…_FILE` names a file with the value, which is how services and containers get secrets.
+    pub(super) fn lay_over(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<(), String> {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        for (name, setting) in
+            [("TOOLRACK_STORE_URL", &mut self.url), ("TOOLRACK_STORE_REDIS", &mut self.redis)]
+        {
+            let in_file = format!("{name}_FILE");
+            match (set(name), set(&in_file)) {
+                (Some(_), Some(_)) => {
+                    return Err(format!("{name}: there is {in_file} too; leave one of them out"));
+                }
+                (Some(value), None) => *setting = Some(value),
+                (None, Some(file)) => {
+                    let text = fs::read_to_string(&file);
+                    let text = text.map_err(|error| format!("{in_file}: cannot read {file}: {error}"))?;
+                    *setting = Some(text.trim().to_owned());
+                }
+                (None, None) => {}
+            }
+        }
+        if let Some(server) = set("TOOLRACK_STORE_SERVER") {
+            self.server = server;
+        }
+        self.check()
     }
 
     /// Checks that the program can open them.
@@ -79,5 +105,38 @@ impl fmt::Display for Place<'_> {
             // The text before `@` may be a password.
             Self::Postgres(url) => write!(f, "PostgreSQL at {}", url.rsplit('@').next().unwrap_or(url)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b10_the_place_of_the_store_may_be_in_the_environment_or_in_a_file_that_it_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("url").display().to_string();
+        fs::write(&file, "postgres://ada:hush@db.example/rack\n").unwrap();
+        let laid_over = |variables: &[(&str, &str)]| {
+            let mut settings =
+                StoreSettings { url: Some("sqlite:a.db".to_owned()), ..StoreSettings::default() };
+            let variable = |name: &str| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            };
+            settings.lay_over(variable).map(|()| settings)
+        };
+        let url = |variables: &[(&str, &str)]| laid_over(variables).unwrap().url.unwrap();
+        assert_eq!(url(&[]), "sqlite:a.db");
+        assert_eq!(url(&[("TOOLRACK_STORE_URL", "")]), "sqlite:a.db");
+        assert_eq!(url(&[("TOOLRACK_STORE_URL", "sqlite:b.db")]), "sqlite:b.db");
+        assert_eq!(url(&[("TOOLRACK_STORE_URL_FILE", &file)]), "postgres://ada:hush@db.example/rack");
+        let settings =
+            laid_over(&[("TOOLRACK_STORE_REDIS", "redis://r/0"), ("TOOLRACK_STORE_SERVER", "two")]).unwrap();
+        assert_eq!((settings.redis(), settings.server.as_str()), (Some("redis://r/0"), "two"));
+        let fault = laid_over(&[("TOOLRACK_STORE_URL", "sqlite:b.db"), ("TOOLRACK_STORE_URL_FILE", &file)])
+            .unwrap_err();
+        assert!(fault.contains("leave one of them out"), "{fault}");
+        let fault = laid_over(&[("TOOLRACK_STORE_URL_FILE", "/nowhere/url")]).unwrap_err();
+        assert!(fault.starts_with("TOOLRACK_STORE_URL_FILE: cannot read /nowhere/url"), "{fault}");
     }
 }

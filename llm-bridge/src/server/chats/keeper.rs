@@ -7,7 +7,7 @@ use registry_core::{
     store::{ChatMessage, ChatStore, StoreError},
 };
 use tokio::{
-    sync::Notify,
+    sync::{Notify, Semaphore},
     task::spawn_blocking,
     time::{Instant, sleep, timeout},
 };
@@ -21,10 +21,27 @@ use super::{
 const KEPT_EVERY: Duration = Duration::from_secs(1);
 /// How often a turn says that it runs, and asks whether it has to stop.
 const HELD_EVERY: Duration = Duration::from_secs(2);
-/// How long one attempt may take, how many there are for the end of an answer, and how long is waited between them.
+/// How long one attempt may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-const ATTEMPTS: u32 = 3;
+/// How long is tried to keep an answer that has ended: longer than a database takes to start again.
+const TRIED_FOR: Duration = Duration::from_secs(300);
+/// The same where there is no room to hold it as long.
+const TRIED_WITHOUT_ROOM: Duration = Duration::from_secs(3);
+/// How long is waited before the second attempt, and then before each at most.
 const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How many bytes of answers may be held so.
+const MAX_UNKEPT: usize = 256 << 20;
+
+/// Room for answers that have ended while the store does not take them, in bytes.
+#[derive(Debug, Clone)]
+pub(super) struct Unkept(Arc<Semaphore>);
+
+impl Default for Unkept {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_UNKEPT)))
+    }
+}
 
 /// Keeps the answer of a turn.
 pub(super) struct Keeper {
@@ -94,15 +111,30 @@ impl Keeper {
         false
     }
 
-    /// Keeps an answer that has ended, and gives up the claim.
-    pub(super) async fn keep_end(&self, kept: Kept) {
-        if let Some(message) = written(kept).await {
-            for attempt in 1..=ATTEMPTS {
-                if self.put(message.clone()).await {
-                    break;
-                }
-                sleep(PAUSE * attempt).await;
+    /// Keeps a message as soon as the store takes it; false where it takes too long.
+    async fn put_at_last(&self, message: ChatMessage, unkept: &Unkept) -> bool {
+        if self.put(message.clone()).await {
+            return true;
+        }
+        let room = unkept.0.try_acquire_many(u32::try_from(message.size()).unwrap_or(u32::MAX));
+        let tried_for = if room.is_ok() { TRIED_FOR } else { TRIED_WITHOUT_ROOM };
+        let (began, mut pause) = (Instant::now(), PAUSE);
+        while began.elapsed() < tried_for {
+            sleep(pause).await;
+            if self.put(message.clone()).await {
+                return true;
             }
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+        false
+    }
+
+    /// Keeps an answer that has ended, and gives up the claim.
+    pub(super) async fn keep_end(&self, kept: Kept, unkept: &Unkept) {
+        if let Some(message) = written(kept).await
+            && !self.put_at_last(message, unkept).await
+        {
+            tracing::error!(chat = self.chat.id, "chat_answer_lost");
         }
         let end = self.store.end_chat_turn(self.chat.key(), &self.claim);
         match timeout(PATIENCE, end).await {
@@ -134,8 +166,8 @@ mod tests {
         let store = Arc::new(MemoryStore::default());
         let keeper = Keeper { chat, store, clock: Arc::new(SystemClock), claim: "msg_1:turn_1".into() };
         let shown = Shown::begun("msg_1".into(), None, By::Assistant, Timestamp::now());
-        let kept = Kept { shown, said: Vec::new(), found: Vec::new() };
-        let mut keeping = std::pin::pin!(keeper.keep_end(kept));
+        let (kept, unkept) = (Kept { shown, said: Vec::new(), found: Vec::new() }, Unkept::default());
+        let mut keeping = std::pin::pin!(keeper.keep_end(kept, &unkept));
         assert!(keeping.as_mut().now_or_never().is_none(), "the store takes it at once");
         keeping.await;
     }

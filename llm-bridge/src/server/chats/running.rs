@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use toolrack_apis::{Encode, Failure, FailureKind, Message, ToolStatus, TurnEvent};
 
 use super::{
-    keeper::Keeper,
+    keeper::{Keeper, Unkept},
     kept_message::{Kept, as_seen},
     message::{CallPart, Shown, Status},
     readers::{Readers, Shared},
@@ -60,6 +60,7 @@ pub(in crate::server) struct Turns {
     running: Arc<Mutex<HashMap<ChatId, Arc<Live>>>>,
     pub(super) reading: UserPlaces,
     pub(super) readers: Readers,
+    unkept: Unkept,
 }
 
 impl Turns {
@@ -311,7 +312,8 @@ impl Running {
         }
         let found =
             if answer.found.is_empty() { std::mem::take(&mut self.found_before) } else { answer.found };
-        self.keeper.keep_end(Kept { shown: shown.clone(), said, found }).await;
+        let kept = Kept { shown: shown.clone(), said, found };
+        self.keeper.keep_end(kept, &self.turns.unkept).await;
         self.live.over();
         let (turns, chat, live) = (self.turns.clone(), self.keeper.chat.clone(), Arc::clone(&self.live));
         tokio::spawn(async move {

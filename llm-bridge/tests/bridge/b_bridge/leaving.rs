@@ -151,6 +151,32 @@ async fn b7_a_server_that_stops_lets_answers_finish() {
 }
 
 #[tokio::test]
+async fn b7_a_server_that_is_to_stop_goes_on_for_a_while_and_sends_balancers_elsewhere() {
+    let mut rack = Setup::new()
+        .with(|setup| setup.drain = Duration::from_secs(2))
+        .start([Reply::text("One."), Reply::text("Two.")])
+        .await;
+    let ready = async || within(rack.client.get(rack.url("/readyz")).send()).await.unwrap();
+    let before = ready().await;
+    assert_eq!((before.status().as_u16(), before.headers().get("connection")), (200, None));
+    assert_eq!(before.json::<Value>().await.unwrap(), json!({"status": "ready"}));
+    rack.stop.cancel();
+    let draining = within(async {
+        loop {
+            let answer = ready().await;
+            if answer.status() == 503 {
+                return answer;
+            }
+        }
+    })
+    .await;
+    assert_eq!(draining.headers()["connection"], "close");
+    assert_eq!(draining.json::<Value>().await.unwrap()["error"]["type"], "server_stopping");
+    assert_eq!(rack.ask(false).await.content, "One.", "a balancer has not noticed yet");
+    rack.stopped().await;
+}
+
+#[tokio::test]
 async fn b7_a_server_that_stops_ends_open_streams_after_the_grace() {
     let dropped = Arc::new(Notify::new());
     let mut rack = waiting_tool(Setup::bare(), &dropped)

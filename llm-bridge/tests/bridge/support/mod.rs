@@ -118,6 +118,7 @@ pub struct Setup {
     pub chat: ChatSettings,
     pub access: Access,
     pub caller: Caller,
+    pub drain: Duration,
     pub grace: Duration,
     pub write_timeout: Duration,
     pub idle: Duration,
@@ -158,6 +159,7 @@ impl Setup {
             chat,
             access: Access::default(),
             caller: Caller::new("ada", Permission::Owner),
+            drain: Duration::ZERO,
             grace: Duration::from_secs(10),
             write_timeout: server::WRITE_TIMEOUT,
             idle: Duration::from_secs(20),
@@ -270,6 +272,7 @@ impl Setup {
             access: self.access,
             metrics: Metrics::default().with_calls(self.calls),
             traces: self.traces,
+            drain: self.drain,
             grace: self.grace,
             write_timeout: self.write_timeout,
             ..ServerSettings::new(self.caller, self.store)

@@ -217,8 +217,8 @@ pub trait AuditLog: Send + Sync {
     /// The hash of a record of this server, or of the last one that was removed; `None` where there is no such record.
     async fn hash(&self, tenant: &str, seq: u64) -> StoreResult<Option<String>>;
 
-    /// The last of this server's records that were all written before a time; `None` where none was. The last record of a
-    /// chain is never among them, so that the chain goes on.
+    /// The last of this server's records that were all written before a time, of as many as may be removed at once; `None` where none
+    /// was. The last record of a chain is never among them, so that the chain goes on.
     async fn last_before(&self, tenant: &str, time: Timestamp) -> StoreResult<Option<Head>>;
 
     /// Removes the records of this server up to one, and keeps a proof of who has done so.

@@ -13,6 +13,6 @@ mod sqlite;
 #[cfg(feature = "postgres")]
 pub use layout::Layout;
 #[cfg(feature = "postgres")]
-pub use postgres::{BackupRows, dump_tables, load_tables};
+pub use postgres::{BackupRows, dump_tables, load_tables, size_of_tables};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{LockedSqlite, copy_sqlite, is_sqlite, lock_sqlite};

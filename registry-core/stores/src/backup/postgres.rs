@@ -52,6 +52,19 @@ async fn is_there(connection: &mut PgConnection, table: &str) -> Result<bool, sq
     sqlx::query_scalar(sql).bind(table).fetch_one(connection).await
 }
 
+/// How large the tables are in the database, in bytes, without their indexes.
+///
+/// # Errors
+/// When the database cannot be read.
+pub async fn size_of_tables(url: &str, layouts: &[Layout]) -> Result<u64, StoreError> {
+    let (mut connection, name) = connect(url).await?;
+    let tables: Vec<&str> = layouts.iter().flat_map(Layout::tables).collect();
+    let sql = "SELECT coalesce(sum(pg_table_size(to_regclass(quote_ident(current_schema()) || '.' || name))), 0)::bigint \
+               FROM unnest($1::text[]) AS tables (name)";
+    let size: Result<i64, _> = sqlx::query_scalar(sql).bind(tables).fetch_one(&mut connection).await;
+    size.map(i64::cast_unsigned).map_err(|error| failure(error).of(name))
+}
+
 /// Gives all rows of the tables, as of one moment, while others may write to them: the name of the part, that of the table, and the row
 /// as JSON on one line. The result has the parts that are there, with their versions.
 ///

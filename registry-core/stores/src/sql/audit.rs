@@ -25,6 +25,8 @@ use registry_core::{
 const PAGE: i64 = 1000;
 /// How many records are read at a time in search of those that say something no column does.
 const PAGE_LENGTH: usize = 1000;
+/// How many records are removed at once at most, so that nobody who writes meanwhile waits long for it.
+const REMOVED_AT_ONCE: i64 = 5000;
 
 #[async_trait]
 impl AuditSink for SqlStore {
@@ -134,17 +136,17 @@ impl AuditLog for SqlStore {
     async fn last_before(&self, tenant: &str, time: Timestamp) -> StoreResult<Option<Head>> {
         // Whatever the clock has done meanwhile, nothing behind a record that has to stay is removed.
         let first = "SELECT seq, ts FROM audit WHERE tenant = $1 AND server = $2 ORDER BY seq LIMIT 1";
-        let up_to = "SELECT seq, sha256 FROM audit WHERE tenant = $1 AND server = $2 \
+        let up_to = "SELECT seq, sha256 FROM audit WHERE tenant = $1 AND server = $2 AND seq < $4 \
                      AND seq < (SELECT max(seq) FROM audit WHERE tenant = $1 AND server = $2) \
-                     AND seq < coalesce((SELECT min(seq) FROM audit WHERE tenant = $1 AND server = $2 AND ts >= $3), seq + 1) \
+                     AND seq < coalesce((SELECT min(seq) FROM audit WHERE tenant = $1 AND server = $2 AND seq < $4 AND ts >= $3), $4) \
                      ORDER BY seq DESC LIMIT 1";
         let chain = || vec![tenant.into(), self.shared.server.clone().into()];
         let oldest =
             self.read(Statement::new(first, chain()), |mut row| Ok((row.int()?, row.time()?))).await?;
-        if oldest.first().is_none_or(|(_, written)| *written >= time) {
+        let Some(&(oldest, _)) = oldest.first().filter(|(_, written)| *written < time) else {
             return Ok(None);
-        }
-        let values = chain().into_iter().chain([time.into()]).collect();
+        };
+        let values = chain().into_iter().chain([time.into(), (oldest + REMOVED_AT_ONCE).into()]).collect();
         Ok(self.read(Statement::new(up_to, values), read_head).await?.pop())
     }
 

@@ -31,11 +31,15 @@ pub(crate) fn failure(error: sqlx::Error) -> StoreError {
     of_kind(error)
 }
 
-/// Whether the connection is gone, rather than the statement refused.
+/// Whether the connection is of no use any more, rather than the statement refused.
 pub(crate) fn is_cut(error: &StoreError) -> bool {
     match error.source().and_then(|cause| cause.downcast_ref()) {
-        // PostgreSQL ends a connection with a code of this class when it stops or an administrator closes it.
-        Some(sqlx::Error::Database(fault)) => fault.code().is_some_and(|code| code.starts_with("57P")),
+        Some(sqlx::Error::Database(fault)) => fault.code().is_some_and(|code| match &*code {
+            // Nothing can be written there since a failover, or the transaction was ended because nothing came for too long.
+            "25006" | "25P03" => true,
+            // It is stopped, an administrator closes the connection, or the statement took too long, as the next one would.
+            code => code.len() == 5 && (code.starts_with("57") || code.starts_with("08")),
+        }),
         Some(_) => true,
         // What it gave cannot be read.
         None => false,

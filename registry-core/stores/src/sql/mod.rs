@@ -56,6 +56,11 @@ pub(super) trait Database: Send + Sync {
     /// What begins a transaction that no other one with one of these numbers runs beside.
     fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement>;
 
+    /// What a connection that lays out tables says first, where it may otherwise not take as long as that takes.
+    fn before_laying_out(&self) -> Option<Statement> {
+        None
+    }
+
     /// What has deleted rows overwritten in the transaction that this begins, where the database does not by itself.
     fn before_erasing(&self) -> Vec<Statement> {
         Vec::new()
@@ -102,14 +107,9 @@ impl SqlStore {
         server: String,
         nudge: watch::Sender<()>,
     ) -> StoreResult<Self> {
-        let link = async {
-            let mut link = database.connect().await?;
-            lay_out(database.as_ref(), link.as_mut()).await?;
-            Ok(link)
-        };
-        let link = link.await.map_err(|error: StoreError| error.of(database.name()))?;
+        lay_out(database.as_ref()).await.map_err(|error| error.of(database.name()))?;
         let (jobs, queue) = mpsc::channel(QUEUE);
-        tokio::spawn(Writer::new(Arc::clone(&database), link).run(queue));
+        tokio::spawn(Writer::new(Arc::clone(&database)).run(queue));
         Ok(Self { shared: Arc::new(Shared { database, server: server.into(), jobs, nudge }) })
     }
 
@@ -184,10 +184,12 @@ fn saturated(number: impl TryInto<i64>) -> i64 {
 }
 
 /// Brings the tables to the version this program knows.
-async fn lay_out(database: &dyn Database, link: &mut dyn Link) -> StoreResult<()> {
+async fn lay_out(database: &dyn Database) -> StoreResult<()> {
     /// A lock of its own, for servers that start at once.
     const LAYING_OUT: i32 = -1;
-    for statement in database.begin(&BTreeSet::from([LAYING_OUT])) {
+    let mut link = database.connect().await?;
+    let begin = database.begin(&BTreeSet::from([LAYING_OUT]));
+    for statement in database.before_laying_out().into_iter().chain(begin) {
         link.fetch(statement).await?;
     }
     link.script(database.version_table()).await?;

@@ -77,6 +77,12 @@ fn session(mut row: Row) -> StoreResult<Session> {
 
 #[async_trait]
 impl Store for SqlStore {
+    async fn check(&self) -> StoreResult<()> {
+        self.revision().await?;
+        // A transaction of its own, behind all that waits to be written.
+        self.write_all(Vec::new()).await.map(drop)
+    }
+
     async fn tools(&self, tenant: &str) -> StoreResult<Vec<StoredTool>> {
         let sql = "SELECT document FROM tools WHERE tenant = $1 ORDER BY name";
         // One that this program cannot read, such as a newer one's, keeps none of the others from being known.

@@ -29,14 +29,14 @@ pub(crate) struct Job {
 
 pub(crate) struct Writer {
     database: Arc<dyn Database>,
-    /// `None` after it failed, until it is needed again.
+    /// `None` until it is needed, also after it failed.
     link: Option<Linked>,
     charges_since_sweep: usize,
 }
 
 impl Writer {
-    pub(crate) fn new(database: Arc<dyn Database>, link: Linked) -> Self {
-        Self { database, link: Some(link), charges_since_sweep: 0 }
+    pub(crate) fn new(database: Arc<dyn Database>) -> Self {
+        Self { database, link: None, charges_since_sweep: 0 }
     }
 
     /// Writes until nobody can send any more.
@@ -142,8 +142,9 @@ async fn transaction(
             Err(error) => (Err(StoreError::unavailable(error).into()), None),
         },
         Err(error) => {
-            let usable = link.fetch(Statement::new("ROLLBACK", Vec::new())).await.is_ok();
-            (Err(Failed { at_fault: !is_cut(&error), error }), usable.then_some(link))
+            let at_fault = !is_cut(&error);
+            let usable = at_fault && link.fetch(Statement::new("ROLLBACK", Vec::new())).await.is_ok();
+            (Err(Failed { error, at_fault }), usable.then_some(link))
         }
     }
 }

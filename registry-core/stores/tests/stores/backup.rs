@@ -14,7 +14,7 @@ use registry_core::{
 use serde_json::{Value, json};
 use toolrack_stores::{
     PostgresSettings,
-    backup::{BackupRows, Layout, dump_tables, load_tables},
+    backup::{BackupRows, Layout, dump_tables, load_tables, size_of_tables},
 };
 
 use crate::{Place, at, chains::tamper, servers::postgres};
@@ -156,4 +156,22 @@ async fn b21_erased_records_verify_and_nobody_can_erase_unseen() {
 async fn try_tamper(place: &Place, sql: &'static str) -> bool {
     use futures_util::FutureExt;
     std::panic::AssertUnwindSafe(tamper(place, sql)).catch_unwind().await.is_ok()
+}
+
+#[tokio::test]
+async fn b21_the_size_of_tables_is_known_before_they_are_copied() {
+    let Some(url) = postgres("b21_the_size_of_tables_is_known_before_they_are_copied") else { return };
+    assert_eq!(size_of_tables(&url, &[Layout::STORE]).await.unwrap(), 0);
+    let store = PostgresSettings::new(&url, "main").open().await.unwrap();
+    let empty = size_of_tables(&url, &[Layout::STORE]).await.unwrap();
+    for number in 0..200 {
+        // What is all the same takes no room.
+        let call_id = (0..500).map(|at| format!("{:x}", (at * 7919 + number * 104_729) % 65_521)).collect();
+        store
+            .record(AuditRecord { tenant: "default".to_owned(), call_id, ..AuditRecord::default() })
+            .await
+            .unwrap();
+    }
+    let grown = size_of_tables(&url, &[Layout::STORE]).await.unwrap() - empty;
+    assert!(grown > 400_000, "{grown}");
 }

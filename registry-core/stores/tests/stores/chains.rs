@@ -471,3 +471,22 @@ async fn k25_old_records_are_removed_with_a_proof_and_the_chain_stays_whole() {
         assert_eq!(report.fault, Some((5, Fault::CutOff)));
     }
 }
+
+#[tokio::test]
+async fn k25_old_records_are_removed_some_at_a_time() {
+    for place in Place::all("k25_old_records_are_removed_some_at_a_time") {
+        let store = place.open("main").await;
+        let records = (0..5003).map(|_| store.record(record("default", "act", 1)));
+        for recorded in futures_util::future::join_all(records).await {
+            recorded.unwrap();
+        }
+        for last in [5000, 5002] {
+            let up_to = store.last_before("default", jiff::Timestamp::MAX).await.unwrap().unwrap();
+            assert_eq!(up_to.seq, last);
+            store.remove("default", &up_to, "a proof").await.unwrap();
+            let report = store.verify("default", &NotedHeads::new()).await.unwrap().remove(0);
+            assert_eq!((report.records, report.fault), (5003 - last, None));
+        }
+        assert_eq!(store.last_before("default", jiff::Timestamp::MAX).await.unwrap(), None);
+    }
+}

@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{BufRead, BufReader, Write},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -46,15 +46,20 @@ async fn child() {
     }
 }
 
-/// Starts the child, kills it so long after its first acknowledged call, and gives what it has acknowledged.
-fn run_and_kill(url: &str, after: Duration) -> Vec<(String, String)> {
-    let mut child = Command::new(std::env::current_exe().unwrap())
+/// Starts the child.
+pub(crate) fn start(url: &str, stdout: Stdio) -> Child {
+    Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::child", "--nocapture", "--test-threads=1"])
         .env(CHILD, url)
-        .stdout(Stdio::piped())
+        .stdout(stdout)
         .stderr(Stdio::null())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+/// Starts the child, kills it so long after its first acknowledged call, and gives what it has acknowledged.
+fn run_and_kill(url: &str, after: Duration) -> Vec<(String, String)> {
+    let mut child = start(url, Stdio::piped());
     let output = child.stdout.take().unwrap();
     let (first, seen) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || {

@@ -3,6 +3,7 @@
 mod presence;
 mod select;
 mod server;
+mod session;
 mod statements;
 mod words;
 

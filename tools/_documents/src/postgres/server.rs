@@ -12,7 +12,7 @@ use sqlx::{
 };
 use tokio::sync::{OnceCell, Semaphore};
 
-use super::presence::Presence;
+use super::{presence::Presence, session};
 use registry_core::ToolError;
 
 /// How long to wait for a connection.
@@ -73,6 +73,7 @@ impl Server {
     pub(super) fn pool(&self) -> &PgPool {
         self.pool.get_or_init(|| {
             let options = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT);
+            let options = options.after_connect(|connection, _| Box::pin(session::limit(connection)));
             options.connect_lazy_with(self.options.clone())
         })
     }
@@ -93,6 +94,10 @@ impl Server {
     async fn lay_out(&self, pool: &PgPool) -> Result<bool, ToolError> {
         let laid_out = async {
             let mut transaction = pool.begin().await?;
+            // It takes as long as the tables are large.
+            sqlx::raw_sql("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0")
+                .execute(&mut *transaction)
+                .await?;
             sqlx::query("SELECT pg_advisory_xact_lock($1, $2)")
                 .bind(LOCKS)
                 .bind(LAYING_OUT)
@@ -119,10 +124,10 @@ impl Server {
                     .execute(&mut *transaction)
                     .await?;
             }
-            let has_pgvector =
-                sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'vector')")
-                    .fetch_one(&mut *transaction)
-                    .await?;
+            // Where statements find it: an extension may be in another schema than those of the search path.
+            let has_pgvector = sqlx::query_scalar("SELECT to_regtype('vector') IS NOT NULL")
+                .fetch_one(&mut *transaction)
+                .await?;
             transaction.commit().await?;
             Ok((done, has_pgvector))
         };

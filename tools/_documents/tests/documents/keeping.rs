@@ -8,6 +8,7 @@ use std::{
 };
 
 use crate::place::{Place, add};
+use sqlx::{Connection, PgConnection};
 use toolrack_documents::{Added, DocumentFilter, DocumentKind, Documents, Quota, read};
 
 struct Store {
@@ -413,5 +414,24 @@ async fn p6_more_words_that_begin_so_are_no_reason_against_a_passage() {
             assert_eq!(found.len(), 2, "{place:?}, {words}: {found:?}");
             assert!(found.iter().all(|passage| passage.score > 0.0), "{place:?}, {words}: {found:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn b10_who_waits_in_vain_for_a_tenant_leaves_no_session_behind() {
+    for place in Place::all("b10_who_waits_in_vain_for_a_tenant_leaves_no_session_behind") {
+        let Place::Postgres(url) = &place else { continue };
+        let documents = place.open();
+        add(&documents, "tea.txt", TEA).await;
+        // As a server that stands still holds it.
+        let mut other = PgConnection::connect(url).await.unwrap();
+        let hold = "SELECT pg_advisory_lock(1953460332, hashtext('default'))";
+        sqlx::query(hold).execute(&mut other).await.unwrap();
+        let coffee = read::document("coffee.txt", DocumentKind::Text, COFFEE.as_bytes(), None).unwrap();
+        let waiting = tokio::time::timeout(Duration::from_secs(20), documents.add(coffee)).await;
+        waiting.expect("it gives up").unwrap_err();
+        let sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let left: i64 = sqlx::query_scalar(sessions).fetch_one(&mut other).await.unwrap();
+        assert_eq!(left, 0);
     }
 }

@@ -29,5 +29,7 @@ mod shared;
 mod signed_heads;
 #[cfg(target_os = "linux")]
 mod slow_readers;
+#[cfg(unix)]
+mod stopping;
 mod transcripts;
 mod webhooks;

@@ -1,0 +1,27 @@
+//! What a session on the server begins with.
+
+use std::io;
+
+use sqlx::PgConnection;
+
+/// What a client that stands still or is gone may keep the others waiting for: a transaction in which it says nothing is ended before
+/// those who wait for its lock give up. What the URL says of these itself stays.
+const LIMITED: &str = "
+    SELECT current_setting('transaction_read_only'), count(set_config(name, ours, false))
+    FROM (VALUES
+        ('idle_in_transaction_session_timeout', '10s'),
+        ('lock_timeout', '15s'),
+        ('statement_timeout', '60s'),
+        ('tcp_keepalives_idle', '30'),
+        ('tcp_keepalives_interval', '10'),
+        ('tcp_keepalives_count', '3')
+    ) AS limits (name, ours) JOIN pg_settings USING (name) WHERE source <> 'client'";
+
+/// Limits a new session, and refuses one in which nothing can be written: after a failover its server is a standby.
+pub(super) async fn limit(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let (read_only, _): (String, i64) = sqlx::query_as(LIMITED).fetch_one(connection).await?;
+    match read_only.as_str() {
+        "off" => Ok(()),
+        _ => Err(sqlx::Error::Io(io::Error::other("it is read-only now, as a standby is"))),
+    }
+}
