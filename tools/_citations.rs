@@ -75,6 +75,7 @@ mod tests {
             last: 2,
             score: 1.0,
             text: String::new(),
+            also_in: Vec::new(),
         };
         let passages = [passage("a"), passage("b"), passage("c")];
         for (answer, written, used) in [

@@ -28,6 +28,9 @@ struct FoundPassage {
     /// More is better.
     score: f64,
     text: String,
+    /// Other documents that say the same, at most five.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also_in: Vec<String>,
 }
 
 /// Search the user's documents. Use it for questions that they may answer. Returns the passages that match best; cite what you use by source, section and place.
@@ -70,6 +73,7 @@ impl From<Passage> for FoundPassage {
             kind: passage.kind,
             score: three_digits(passage.score),
             text: passage.text,
+            also_in: passage.also_in,
         }
     }
 }

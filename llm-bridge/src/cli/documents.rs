@@ -1,5 +1,6 @@
 //! `toolrack documents …`.
 
+mod embed;
 mod extract;
 
 use std::{
@@ -10,8 +11,7 @@ use std::{
 
 use clap::Subcommand;
 use futures_util::{StreamExt, stream};
-use tokio_util::sync::CancellationToken;
-use toolrack_documents::{Added, DocumentFilter, Documents, Embedded, files};
+use toolrack_documents::{Added, DocumentFilter, Documents, files};
 
 use super::{
     Settings, address,
@@ -21,15 +21,18 @@ use super::{
     tenant::InTenant,
     terminal::one_line,
 };
-use crate::{server::uploads_of, upstream::UpstreamEmbedder};
+use crate::server::uploads_of;
 
 /// Files that are read at once; one is written at a time.
 const READERS: usize = 4;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DocumentsCommand {
-    /// Add files and folders: Markdown, text, HTML, CSV, PDF. Changed files are updated, unchanged ones skipped
+    /// Add files and folders: Markdown, HTML, CSV, PDF and plain text of any kind. Changed files are updated, unchanged ones skipped
     Add {
+        /// Also remove documents of these folders whose files are there no more
+        #[arg(long)]
+        prune: bool,
         /// Files and folders
         #[arg(required = true, value_name = "PATH", value_parser = address::path())]
         paths: Vec<PathBuf>,
@@ -44,6 +47,15 @@ pub(super) enum DocumentsCommand {
     Remove {
         /// Files and folders; uploads over HTTP are in `uploads/USER`
         #[arg(required = true, value_name = "PATH", value_parser = address::path())]
+        paths: Vec<PathBuf>,
+    },
+    /// Compute missing vectors, with the embedding model of the configuration. `add` and `serve` do so, too
+    Embed {
+        /// Compute all of them again: another model may have the same name, or have been replaced
+        #[arg(long)]
+        again: bool,
+        /// With --again: only those of these documents, or those in these folders
+        #[arg(value_name = "PATH", value_parser = address::path(), requires = "again")]
         paths: Vec<PathBuf>,
     },
     /// Extract names and relations from the documents, for graph_search, with a request to the model server for each passage. Passages
@@ -78,9 +90,10 @@ pub(super) async fn run(
         ));
     }
     match command {
-        DocumentsCommand::Add { paths } => add(documents, &paths).await,
+        DocumentsCommand::Add { prune, paths } => add(documents, &paths, prune).await,
         DocumentsCommand::List { path } => list(documents, path.as_deref()).await,
         DocumentsCommand::Remove { paths } => remove(documents, &paths).await,
+        DocumentsCommand::Embed { again, paths } => embed::run(documents, again, &paths).await,
         DocumentsCommand::Extract { paths } => extract::run(documents, settings, &paths).await,
         DocumentsCommand::Search { words, limit } => search(documents, &words.join(" "), limit.into()).await,
     }
@@ -95,7 +108,7 @@ struct Tally {
     failed: usize,
 }
 
-async fn add(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, String> {
+async fn add(documents: &Documents, paths: &[PathBuf], prune: bool) -> Result<ExitCode, String> {
     let named = paths.to_vec();
     let found =
         tokio::task::spawn_blocking(move || files::below(&named)).await.map_err(|error| error.to_string())?;
@@ -132,40 +145,52 @@ async fn add(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, Strin
         tell(format_args!("{} of other kinds skipped", count(found.others, "file")));
     }
     if total == 0 {
-        return Err("there is nothing to add; Markdown, text, HTML, CSV and PDF can be read".to_owned());
+        return Err("there is nothing to add; Markdown, HTML, CSV, PDF and plain text can be read".to_owned());
     }
     if done < total {
         tell(format_args!("stopped before {}; add them again to go on", count(total - done, "file")));
     }
     if done == total {
-        embed(documents, &stop).await;
+        if prune {
+            remove_gone(documents, paths).await?;
+        }
+        embed::missing(documents, &stop).await;
     }
     Ok(if failed == 0 && done == total { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Computes the missing vectors. Documents can be found without them, so a failure here does not fail the command.
-async fn embed(documents: &Documents, stop: &CancellationToken) {
-    let Some(model) = documents.embedding_model() else { return };
-    let bar = progress(None, "{spinner} {pos} passages given vectors {elapsed}");
-    let reported = bar.clone();
-    let done = |done: Embedded| reported.set_position(u64::try_from(done.passages).unwrap_or(u64::MAX));
-    let embedding = documents.embed_unread(UpstreamEmbedder::BATCH, done);
-    let outcome = stop.run_until_cancelled(embedding).await;
-    bar.finish_and_clear();
-    let until = "until this is called again or `toolrack serve` runs";
-    match outcome {
-        Some(Ok(Embedded { passages, passed_over })) => {
-            tell(format_args!("{passages} passages were given vectors of {}", one_line(model)));
-            if passed_over > 0 {
-                tell(format_args!("{passed_over} were refused and are found by their words alone"));
-            }
+/// Removes what was added of folders and is there no more. A folder that is gone itself may only be away, and so may all that was in it:
+/// nothing is removed of either.
+async fn remove_gone(documents: &Documents, paths: &[PathBuf]) -> Result<(), String> {
+    for folder in paths.iter().filter(|path| path.is_dir()) {
+        let filter = DocumentFilter { below: Some(absolute(folder)?), ..DocumentFilter::default() };
+        let list = documents.list(&filter).await.map_err(|error| error.message().to_owned())?;
+        let is_gone = |path: &str| Path::new(path).try_exists().is_ok_and(|is_there| !is_there);
+        let (gone, there): (Vec<_>, Vec<_>) = list.into_iter().partition(|document| is_gone(&document.path));
+        if there.is_empty() {
+            continue;
         }
-        Some(Err(error)) => {
-            let reason = one_line(error.message());
-            tell(format_args!("warning: some passages are found by their words alone {until}: {reason}"));
+        for document in gone {
+            documents.remove(&document.path).await.map_err(|error| error.message().to_owned())?;
+            tell(format_args!("removed {}", one_line(&document.path)));
         }
-        None => tell(format_args!("stopped; some passages are found by their words alone {until}")),
     }
+    Ok(())
+}
+
+/// The documents at these paths; all where there are none.
+async fn filters(documents: &Documents, paths: &[PathBuf]) -> Result<Vec<DocumentFilter>, String> {
+    let mut filters = Vec::new();
+    for path in paths {
+        let below = meant(documents, path)
+            .await?
+            .ok_or_else(|| format!("there is no document {}; see `toolrack documents list`", shown(path)))?;
+        filters.push(DocumentFilter { below: Some(below), ..DocumentFilter::default() });
+    }
+    if filters.is_empty() {
+        filters.push(DocumentFilter::default());
+    }
+    Ok(filters)
 }
 
 async fn list(documents: &Documents, path: Option<&Path>) -> Result<ExitCode, String> {

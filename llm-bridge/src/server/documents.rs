@@ -225,14 +225,12 @@ async fn list(
 ) -> Result<Json<DocumentList>, ApiError> {
     let caller = &identity.caller;
     identity.require(Permission::User, "listing documents")?;
-    let mut documents = match access.there(&identity) {
-        Some(documents) => below(&documents, query.below.filter(|path| !path.is_empty())).await?,
-        None => Vec::new(),
+    let filter =
+        DocumentFilter { below: query.below.filter(|path| !path.is_empty()), ..DocumentFilter::default() };
+    let (documents, total) = match access.there(&identity) {
+        Some(documents) => documents.first(&uploads_of(&caller.user), LISTED, &filter).await?,
+        None => (Vec::new(), 0),
     };
-    let own = uploads_of(&caller.user);
-    documents.sort_by_cached_key(|document| !is_below(&own, &document.path));
-    let total = documents.len();
-    documents.truncate(LISTED);
     Ok(Json(DocumentList {
         documents: documents.into_iter().map(|document| ListedDocument::new(document, caller)).collect(),
         total,
@@ -331,11 +329,11 @@ async fn receive(
         if !documents.has_room(&quota, &path, taken.size).await? {
             return Err(limits.exceeded());
         }
-        let Taken { file, place: _place, .. } = taken;
-        let Read { document, permit } = access.intake.read(file).await?;
+        let Taken { file, place, .. } = taken;
+        let Read { document, permits } = access.intake.read(file, &place).await?;
         // What it has become counts, and not how well it was packed.
         let added = documents.add_within(document, Some(&quota)).await?.ok_or_else(|| limits.exceeded())?;
-        drop(permit);
+        drop(permits);
         access.added.notify_waiters();
         added
     };

@@ -117,6 +117,10 @@ const LOCAL: &str = "none";
 async fn p6_a_file_that_is_sent_is_found_listed_updated_and_removed() {
     let rack = Rack::start(Upload::User).await;
     let path = "uploads/local/drinks/tea.md";
+    for name in ["README", "tea.json"] {
+        rack.add(LOCAL, name, "{\"wine\": 1}").await;
+        rack.remove(LOCAL, &format!("uploads/local/{name}")).await;
+    }
     for (text, outcome) in [(TEA, "new"), (TEA, "unchanged"), ("# Tea\n\nCold.\n", "updated")] {
         let reported = rack.add(LOCAL, "drinks/tea.md", text).await;
         assert_eq!(reported, json!({"path": path, "outcome": outcome, "passages": 1}));
@@ -278,7 +282,7 @@ async fn p6_names_that_are_no_good_are_refused() {
 #[tokio::test]
 async fn p6_files_that_cannot_be_read_are_refused_with_the_reason() {
     let rack = Rack::start(Upload::User).await;
-    for name in ["cat.png", "tea", "tea.md.exe", ".md"] {
+    for name in ["cat.png", "tea.zip", "tea.md.exe", "tea.doc"] {
         let sent = rack.post(LOCAL, name, TEA).send().await.unwrap();
         let message = refused(sent, StatusCode::UNSUPPORTED_MEDIA_TYPE, "unknown_kind").await;
         assert!(message.contains(".md, ") && message.contains(".pdf"), "{message}");
@@ -297,6 +301,7 @@ async fn p6_files_that_cannot_be_read_are_refused_with_the_reason() {
         ("a.pdf", &b"no pdf"[..], "it is no PDF"),
         ("b.pdf", b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog", "this program reads no PDFs"),
         ("a.md", b"a\0b", "binary data"),
+        ("tea", b"gr\xfcn", "binary data"),
         ("b.md", b"", "no text"),
     ] {
         let sent = rack.post(LOCAL, name, bytes.to_vec()).send().await.unwrap();

@@ -1,6 +1,9 @@
 //! What documents need of a database: its statements, and a few ways to run them. All else is in [`store`](super::store).
 
-use std::fmt::{Display, Write};
+use std::{
+    fmt::{Display, Write},
+    time::Duration,
+};
 
 use registry_core::ToolError;
 use sqlx::{FromRow, sqlite::SqliteRow};
@@ -37,6 +40,13 @@ pub(super) trait Database: Send + Sync + 'static {
 
     fn rows<T: AnyRow>(&self, statement: Statement)
     -> impl Future<Output = Result<Vec<T>, ToolError>> + Send;
+
+    /// The same, or an error where that takes longer. Then the database goes on with it no more.
+    fn rows_within<T: AnyRow>(
+        &self,
+        statement: Statement,
+        time: Duration,
+    ) -> impl Future<Output = Result<Vec<T>, ToolError>> + Send;
 
     fn begin(&self) -> impl Future<Output = Result<Self::Transaction, ToolError>> + Send;
 
@@ -77,6 +87,10 @@ pub(super) struct Sql {
     pub(super) add_passages: &'static [&'static str],
     /// All documents; open at its conditions.
     pub(super) list: &'static str,
+    /// All documents without what else they say of themselves; open at its conditions.
+    pub(super) listed: &'static str,
+    /// How many documents there are; open at its conditions.
+    pub(super) count: &'static str,
     /// How many documents there are whose paths begin with $2, but for the one of the path $3, and how many bytes are kept of them.
     pub(super) kept: &'static str,
     /// The inner query for passages with the words $2; open at its conditions.
@@ -87,10 +101,16 @@ pub(super) struct Sql {
     pub(super) joined: &'static str,
     /// At most $3 passages that have no vector of the model $2.
     pub(super) without_vectors: &'static str,
-    /// Removes the vectors of the model $2 that have another length than $3, where that is one.
-    pub(super) remove_vectors: &'static str,
+    /// Removes vectors of the model $2, and gives a row for each; open at its conditions.
+    pub(super) forget_vectors: &'static str,
+    /// A condition of it: those of passages of some documents; open at their conditions.
+    pub(super) of_passages: &'static str,
     /// Keeps the vector $4, of the model $2 and the length $5, of the passage $3.
     pub(super) keep_vector: &'static str,
+    /// Gives the work $2 to $3 for $4 seconds, and a row unless another has it.
+    pub(super) claim: &'static str,
+    /// Takes the work $2 from $3.
+    pub(super) release: &'static str,
     /// Passages that no model has been through; open at its conditions.
     pub(super) unextracted: &'static str,
     /// Marks that the model $2 has been through the passage $3. Gives a row where that is there.

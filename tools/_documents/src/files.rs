@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use walkdir::{DirEntry, WalkDir};
 
-use super::{DocumentKind, read::MAX_BYTES};
+use super::{
+    DocumentKind,
+    read::{MAX_BYTES, begins_as_text},
+};
 
 /// What is below some paths.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -67,6 +70,8 @@ impl Found {
             self.others += 1;
         } else if !entry.file_type().is_file() {
             self.skipped.push((entry.path().to_owned(), "it is no file".to_owned()));
+        } else if DocumentKind::by_extension(entry.path()).is_none() && !begins_as_text(entry.path()) {
+            self.others += 1;
         } else if entry.metadata().is_ok_and(|about| about.len() > MAX_BYTES) {
             let reason = format!("it has more than {} MiB", MAX_BYTES / 1024 / 1024);
             self.skipped.push((entry.path().to_owned(), reason));
@@ -95,10 +100,12 @@ mod tests {
         for name in ["a/one.md", "a/b/two.PDF", "a/image.png", ".git/x.md", "a/.secret.txt", "z.csv"] {
             fs::write(at(name), "x").unwrap();
         }
+        fs::write(at("a/README"), "Tea.").unwrap();
+        fs::write(at("a/data"), b"\x7f\0\x01").unwrap();
         fs::File::create(at("large.txt")).unwrap().set_len(MAX_BYTES + 1).unwrap();
         let found = below(&[folder.path().to_owned(), at("z.csv"), at("none.md")]);
-        let files = [at("a/b/two.PDF"), at("a/one.md"), at("none.md"), at("z.csv")];
-        assert_eq!((found.files.as_slice(), found.others), (files.as_slice(), 1));
+        let files = [at("a/README"), at("a/b/two.PDF"), at("a/one.md"), at("none.md"), at("z.csv")];
+        assert_eq!((found.files.as_slice(), found.others), (files.as_slice(), 2));
         let mut skipped: Vec<_> = found.skipped.iter().map(|(path, _)| path.clone()).collect();
         skipped.sort();
         assert_eq!(skipped, [at(".git"), at("a/.secret.txt"), at("large.txt")]);

@@ -49,6 +49,14 @@ pub trait DocumentIndex: Send + Sync + 'static {
     /// The documents that pass the filter, by path.
     fn list<'a>(&'a self, filter: &'a DocumentFilter) -> Answer<'a, Vec<StoredDocument>>;
 
+    /// The first of them, those in the folder `own` before others, without their metadata; and how many there are.
+    fn first<'a>(
+        &'a self,
+        own: &'a str,
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> Answer<'a, (Vec<StoredDocument>, usize)>;
+
     /// At most `limit` passages for a question or some words, best first. Any of its telling words is looked for, and where that gives
     /// too few passages, words that begin so; what is written is words only, never a query language.
     fn search<'a>(
@@ -64,6 +72,20 @@ pub trait DocumentIndex: Send + Sync + 'static {
     /// Keeps the vectors that a model made of passages, in place of those of other models. A passage that is gone meanwhile is passed over;
     /// one whose vector has no numbers, or points nowhere, is not asked for again and not found by its vector.
     fn keep_vectors<'a>(&'a self, model: &'a str, vectors: Vec<(i64, Vec<f32>)>) -> Answer<'a, ()>;
+
+    /// Forgets vectors of a model, of the documents that pass the filter, so that they are made again; says how many.
+    fn forget_vectors<'a>(
+        &'a self,
+        model: &'a str,
+        which: Forgotten,
+        filter: &'a DocumentFilter,
+    ) -> Answer<'a, usize>;
+
+    /// Gives a kind of work to one who asks for it, for so many seconds, unless another has it; one who has it may ask again.
+    fn claim<'a>(&'a self, work: &'a str, holder: &'a str, seconds: u32) -> Answer<'a, bool>;
+
+    /// Lets others have it.
+    fn release<'a>(&'a self, work: &'a str, holder: &'a str) -> Answer<'a, ()>;
 
     /// At most `limit` passages whose vectors of this model are nearest to a vector, nearest first. The score is the cosine. Vectors of
     /// another length are left out.
@@ -141,6 +163,17 @@ pub enum Added {
     Unchanged,
 }
 
+/// Which vectors are forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forgotten {
+    /// All.
+    All,
+    /// None but what says of a passage that the model does not take it.
+    Refused,
+    /// Those that have another length.
+    OtherThan(usize),
+}
+
 /// How much may be kept in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quota {
@@ -210,6 +243,9 @@ pub struct Passage {
     pub score: f64,
     /// What it says.
     pub text: String,
+    /// Other documents that say the same under the same headings, at most five: copies, under other paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also_in: Vec<String>,
 }
 
 /// A passage that a model has not been through.

@@ -62,8 +62,8 @@ use embedding::Embedding;
 pub use embedding::{EmbedError, Embedder, TextRole};
 pub use extraction::{Extracted, ExtractedName, ExtractedRelation, Extraction};
 pub use index::{
-    Added, Contents, DocumentFilter, DocumentIndex, METADATA_COLUMNS, MetadataRows, Passage, Quota,
-    StoredDocument, UnreadPassage,
+    Added, Contents, DocumentFilter, DocumentIndex, Forgotten, METADATA_COLUMNS, MetadataRows, Passage,
+    Quota, StoredDocument, UnreadPassage,
 };
 #[cfg(feature = "postgres")]
 pub use postgres::{POSTGRES_SCHEMA, POSTGRES_VERSION_TABLE};

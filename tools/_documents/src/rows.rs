@@ -46,9 +46,7 @@ impl Rows {
             let rows: Vec<Row> = rows.collect();
             let json = serde_json::to_string(&rows)?;
             let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
-            // The name of the file is looked for, too.
-            let name = document.path.rsplit(['/', '\\']).next().unwrap_or(&document.path);
-            let title_words = words(&format!("{} {name}", document.title));
+            let title_words = words(&titled(&document.title, &document.path));
             // The passages and the words that they are found by, each with those of the title.
             let metadata: usize =
                 document.metadata.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();
@@ -60,6 +58,12 @@ impl Rows {
         let cut: Result<_, serde_json::Error> = cut.await?;
         cut.map_err(|error| ToolError::failed(format!("a document cannot be kept: {error}")))
     }
+}
+
+/// A title, and the name of the file, which is looked for, too.
+pub(super) fn titled(title: &str, path: &str) -> String {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    format!("{title} {name}")
 }
 
 /// The names that a model found in a passage, and what it says of them.

@@ -73,6 +73,7 @@ from_row!(Passage, |row| {
         last: place(row.try_get("last")?),
         score: row.try_get("score")?,
         text: row.try_get("text")?,
+        also_in: Vec::new(),
     })
 });
 

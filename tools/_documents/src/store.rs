@@ -1,5 +1,7 @@
 //! Documents in a database, whichever it is.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use jiff::Timestamp;
@@ -7,8 +9,8 @@ use registry_core::ToolError;
 use serde_json::Value;
 
 use super::{
-    Added, Contents, Document, DocumentFilter, DocumentIndex, Extracted, Graph, GraphQuery, MetadataRows,
-    Passage, Quota, StoredDocument, UnreadPassage,
+    Added, Contents, Document, DocumentFilter, DocumentIndex, Extracted, Forgotten, Graph, GraphQuery,
+    MetadataRows, Passage, Quota, StoredDocument, UnreadPassage,
     database::{Database, Statement},
     graph::walk,
     index::Answer,
@@ -17,6 +19,9 @@ use super::{
     sql::{PASSAGE, narrow, seconds},
     vectors::{all_normalised, normalised},
 };
+
+/// How long vectors are compared for a question, until it is answered by words alone.
+const COMPARING: Duration = Duration::from_secs(5);
 
 const UNREAD: &str = "SELECT passage.id, title, section, text";
 
@@ -102,6 +107,24 @@ impl<D: Database> DocumentIndex for D {
         })
     }
 
+    fn first<'a>(
+        &'a self,
+        own: &'a str,
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> Answer<'a, (Vec<StoredDocument>, usize)> {
+        Box::pin(async move {
+            let own = folder(own);
+            let mut list = Statement::new(self, D::SQL.listed);
+            narrow(&mut list, filter);
+            list.push(" ORDER BY substr(path, 1, CAST(").bind(own.chars().count());
+            list.push(" AS INTEGER)) = ").bind(&*own).push(" DESC, path LIMIT ").bind(limit);
+            let mut count = Statement::new(self, D::SQL.count);
+            narrow(&mut count, filter);
+            Ok((self.rows(list).await?, counted(self.rows(count).await?)))
+        })
+    }
+
     fn search<'a>(
         &'a self,
         question: &'a str,
@@ -113,7 +136,7 @@ impl<D: Database> DocumentIndex for D {
             let matching = async |beginning| {
                 let words = D::query(&asked, beginning);
                 let found = Statement::new(self, [PASSAGE, D::SQL.matching].concat()).given(&*words);
-                best(self, found, limit, filter).await
+                self.rows(best::<D>(found, limit, filter)).await
             };
             let mut passages = matching(false).await?;
             if passages.len() < limit {
@@ -131,9 +154,11 @@ impl<D: Database> DocumentIndex for D {
         Box::pin(async move {
             let (vectors, dimensions) = all_normalised(vectors);
             in_transaction(self, async |transaction| {
-                // Of what the model's name stood for before.
-                let remove = Statement::new(self, D::SQL.remove_vectors).given(model).given(dimensions);
-                D::write::<()>(transaction, remove).await?;
+                if dimensions > 0 {
+                    // Of what the model's name stood for before.
+                    let others = Forgotten::OtherThan(dimensions);
+                    D::write::<(i64,)>(transaction, forget(self, model, others)).await?;
+                }
                 for (passage, vector) in vectors {
                     let length = vector.len();
                     let keep = Statement::new(self, D::SQL.keep_vector).given(model).given(passage);
@@ -142,6 +167,42 @@ impl<D: Database> DocumentIndex for D {
                 Ok(())
             })
             .await
+        })
+    }
+
+    fn forget_vectors<'a>(
+        &'a self,
+        model: &'a str,
+        which: Forgotten,
+        filter: &'a DocumentFilter,
+    ) -> Answer<'a, usize> {
+        Box::pin(async move {
+            let mut forget = forget(self, model, which);
+            if *filter != DocumentFilter::default() {
+                forget.push(D::SQL.of_passages);
+                narrow(&mut forget, filter);
+                forget.push(")");
+            }
+            forget.push(" RETURNING chunk");
+            in_transaction(self, async |transaction| Ok(D::write::<(i64,)>(transaction, forget).await?.len()))
+                .await
+        })
+    }
+
+    fn claim<'a>(&'a self, work: &'a str, holder: &'a str, seconds: u32) -> Answer<'a, bool> {
+        Box::pin(async move {
+            let claim =
+                Statement::new(self, D::SQL.claim).given(work).given(holder).given(i64::from(seconds));
+            let given = async |transaction: &mut D::Transaction| D::write::<(i64,)>(transaction, claim).await;
+            Ok(!in_transaction(self, given).await?.is_empty())
+        })
+    }
+
+    fn release<'a>(&'a self, work: &'a str, holder: &'a str) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let release = Statement::new(self, D::SQL.release).given(work).given(holder);
+            let gone = async |transaction: &mut D::Transaction| D::write::<()>(transaction, release).await;
+            in_transaction(self, gone).await.map(drop)
         })
     }
 
@@ -160,7 +221,10 @@ impl<D: Database> DocumentIndex for D {
             };
             let (nearest, length) = (Database::nearest(self).await?, vector.len());
             let found = Statement::new(self, [PASSAGE, nearest].concat());
-            best(self, found.given(vector).given(model).given(length), limit, filter).await
+            let found = found.given(vector).given(model).given(length);
+            let compared = self.rows_within(best::<D>(found, limit, filter), COMPARING);
+            let late = || self.fault(format!("vectors were not compared within {} s", COMPARING.as_secs()));
+            tokio::time::timeout(COMPARING, compared).await.unwrap_or_else(|_| Err(late()))
         })
     }
 
@@ -181,8 +245,7 @@ impl<D: Database> DocumentIndex for D {
         Box::pin(async move {
             let mut count = Statement::new(self, ["SELECT count(*)", D::SQL.unextracted].concat());
             narrow(&mut count, filter);
-            let count = self.rows::<(i64,)>(count).await?;
-            Ok(count.first().and_then(|(count,)| usize::try_from(*count).ok()).unwrap_or_default())
+            Ok(counted(self.rows(count).await?))
         })
     }
 
@@ -232,12 +295,7 @@ async fn in_transaction<D: Database, T>(
 }
 
 /// The passages of the best rows of an inner query, which is open at its conditions. They are known before their texts are read.
-async fn best<D: Database>(
-    database: &D,
-    mut found: Statement,
-    limit: usize,
-    filter: &DocumentFilter,
-) -> Result<Vec<Passage>, ToolError> {
+fn best<D: Database>(mut found: Statement, limit: usize, filter: &DocumentFilter) -> Statement {
     if *filter != DocumentFilter::default() {
         found.push(D::SQL.of_documents);
         narrow(&mut found, filter);
@@ -245,7 +303,26 @@ async fn best<D: Database>(
     }
     found.push(" ORDER BY score DESC, id LIMIT ").bind(limit).push(") AS best");
     found.push(D::SQL.joined).push(" ORDER BY best.score DESC, best.id");
-    database.rows(found).await
+    found
+}
+
+/// Forgets vectors; open at its conditions.
+fn forget<D: Database>(database: &D, model: &str, which: Forgotten) -> Statement {
+    let mut forget = Statement::new(database, D::SQL.forget_vectors).given(model);
+    match which {
+        Forgotten::All => {}
+        Forgotten::Refused => {
+            forget.push(" AND dimensions = 0");
+        }
+        Forgotten::OtherThan(length) => {
+            forget.push(" AND dimensions NOT IN (0, ").bind(length).push(")");
+        }
+    }
+    forget
+}
+
+fn counted(count: Vec<(i64,)>) -> usize {
+    count.first().and_then(|(count,)| usize::try_from(*count).ok()).unwrap_or_default()
 }
 
 /// What is kept in the folder of a quota beside the document of that path.

@@ -12,11 +12,11 @@ pub(crate) fn normalised(mut vector: Vec<f32>) -> Option<Vec<f32>> {
 }
 
 /// The vectors of passages, each of length 1, or without numbers where it points nowhere; and how long those are that have some.
-pub(crate) fn all_normalised(vectors: Vec<(i64, Vec<f32>)>) -> (Vec<(i64, Vec<f32>)>, i64) {
+pub(crate) fn all_normalised(vectors: Vec<(i64, Vec<f32>)>) -> (Vec<(i64, Vec<f32>)>, usize) {
     let normalise = |(passage, vector)| (passage, normalised(vector).unwrap_or_default());
     let vectors: Vec<(i64, Vec<f32>)> = vectors.into_iter().map(normalise).collect();
     let dimensions = vectors.iter().map(|(_, vector)| vector.len()).max().unwrap_or_default();
-    (vectors, i64::try_from(dimensions).unwrap_or(i64::MAX))
+    (vectors, dimensions)
 }
 
 #[cfg(test)]

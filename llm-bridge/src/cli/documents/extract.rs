@@ -2,9 +2,9 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use toolrack_documents::{DocumentFilter, Documents, Extraction};
+use toolrack_documents::{Documents, Extraction};
 
-use super::{meant, shown};
+use super::filters;
 use crate::cli::{
     Settings,
     out::{count, tell},
@@ -20,16 +20,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, String> {
     let model = settings.language_model();
     let name = model.name().await.map_err(|error| error.message().to_owned())?;
-    let mut filters = Vec::new();
-    for path in paths {
-        let below = meant(documents, path)
-            .await?
-            .ok_or_else(|| format!("there is no document {}; see `toolrack documents list`", shown(path)))?;
-        filters.push(DocumentFilter { below: Some(below), ..DocumentFilter::default() });
-    }
-    if filters.is_empty() {
-        filters.push(DocumentFilter::default());
-    }
+    let filters = filters(documents, paths).await?;
     let mut total = 0;
     for filter in &filters {
         let unread = documents.count_unextracted(filter).await;

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use parking_lot::Mutex;
 use registry_core::ToolError;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
     time::{Instant, timeout, timeout_at},
 };
@@ -22,7 +22,7 @@ use crate::server::{api_error::ApiError, body::is_sent_as, openapi::operation::B
 const TAKEN_AT_ONCE: usize = 12;
 /// How many of one user.
 const TAKEN_OF_A_USER: usize = 4;
-/// How many files are read at once.
+/// How many files are read at once; one of each user.
 const READ_AT_ONCE: usize = 2;
 /// How long another file waits until it may come into memory.
 const WAITS: Duration = Duration::from_secs(20);
@@ -38,10 +38,27 @@ const READ_IN: Duration = Duration::from_secs(90);
 #[derive(Debug, Clone)]
 pub(super) struct Intake {
     taking: Arc<Semaphore>,
-    /// How many are in memory of each user, by tenant and id.
-    users: Arc<Mutex<HashMap<(String, String), usize>>>,
+    users: Users,
     reading: Arc<Semaphore>,
     read_in: Duration,
+}
+
+/// What users have of the limits, by tenant and id.
+type Users = Arc<Mutex<HashMap<(String, String), Held>>>;
+
+/// What a user has of them.
+#[derive(Debug)]
+struct Held {
+    /// How many files are in memory.
+    files: usize,
+    /// Whether one is read.
+    reading: Arc<Semaphore>,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self { files: 0, reading: Arc::new(Semaphore::new(1)) }
+    }
 }
 
 impl Default for Intake {
@@ -64,42 +81,47 @@ pub(super) struct Taken {
 /// A file's share of the limits.
 pub(super) struct Place {
     _of_all: OwnedSemaphorePermit,
-    _of_the_user: UserPlace,
+    of_the_user: UserPlace,
 }
 
 /// A file that was read.
 pub(super) struct Read {
     pub(super) document: Document,
     /// Held until the document is stored, because splitting it is work as well.
-    pub(super) permit: OwnedSemaphorePermit,
+    pub(super) permits: Permits,
 }
+
+/// That a file is read: of its user, and of all.
+type Permits = [OwnedSemaphorePermit; 2];
 
 /// A file's share of the user's limit.
 struct UserPlace {
-    users: Arc<Mutex<HashMap<(String, String), usize>>>,
+    users: Users,
     user: (String, String),
+    reading: Arc<Semaphore>,
 }
 
 impl UserPlace {
     /// `None` when the limit is reached.
-    fn take(users: &Arc<Mutex<HashMap<(String, String), usize>>>, user: (String, String)) -> Option<Self> {
-        let mut held = users.lock();
-        let count = held.entry(user.clone()).or_default();
-        if *count >= TAKEN_OF_A_USER {
+    fn take(users: &Users, user: (String, String)) -> Option<Self> {
+        let mut all = users.lock();
+        let held = all.entry(user.clone()).or_default();
+        if held.files >= TAKEN_OF_A_USER {
             return None;
         }
-        *count += 1;
-        Some(Self { users: Arc::clone(users), user })
+        held.files += 1;
+        Some(Self { users: Arc::clone(users), user, reading: Arc::clone(&held.reading) })
     }
 }
 
 impl Drop for UserPlace {
     fn drop(&mut self) {
-        let mut held = self.users.lock();
-        if let Some(count) = held.get_mut(&self.user) {
-            *count -= 1;
-            if *count == 0 {
-                held.remove(&self.user);
+        let mut all = self.users.lock();
+        if let Some(held) = all.get_mut(&self.user) {
+            held.files -= 1;
+            // One that is read to no end is still the user's.
+            if held.files == 0 && held.reading.available_permits() > 0 {
+                all.remove(&self.user);
             }
         }
     }
@@ -154,31 +176,35 @@ impl Intake {
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         // Hashing takes time.
         let file = spawn_blocking(move || file(bytes)).await.map_err(ToolError::from)?;
-        Ok(Taken { file, size, place: Place { _of_all: of_all, _of_the_user: of_the_user } })
+        Ok(Taken { file, size, place: Place { _of_all: of_all, of_the_user } })
     }
 
-    /// Reads a file on the blocking thread pool.
+    /// Reads a file on the blocking thread pool, one of its user at a time.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(super) async fn read(&self, file: read::File) -> Result<Read, ApiError> {
-        self.read_by(move || file.read()).await
+    pub(super) async fn read(&self, file: read::File, place: &Place) -> Result<Read, ApiError> {
+        self.read_by(&place.of_the_user.reading, move || file.read()).await
     }
 
     async fn read_by(
         &self,
+        of_the_user: &Arc<Semaphore>,
         read: impl FnOnce() -> Result<Document, String> + Send + 'static,
     ) -> Result<Read, ApiError> {
         let unreadable = |reason: &str| {
             let message = format!("the file cannot be read: {reason}");
             ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "unreadable", message).param("body")
         };
-        let permit = timeout(self.read_in, Arc::clone(&self.reading).acquire_owned()).await;
-        let permit = permit.ok().and_then(Result::ok).ok_or_else(busy)?;
-        // A thread cannot be stopped from outside: it keeps its permit until it ends.
-        let reading = spawn_blocking(move || (read(), permit));
+        let permits = async {
+            let of_the_user = Arc::clone(of_the_user).acquire_owned().await?;
+            Ok::<_, AcquireError>([of_the_user, Arc::clone(&self.reading).acquire_owned().await?])
+        };
+        let permits = timeout(self.read_in, permits).await.ok().and_then(Result::ok).ok_or_else(busy)?;
+        // A thread cannot be stopped from outside: it keeps its permits until it ends.
+        let reading = spawn_blocking(move || (read(), permits));
         match timeout(self.read_in, reading).await {
-            Ok(Ok((Ok(document), permit))) => Ok(Read { document, permit }),
+            Ok(Ok((Ok(document), permits))) => Ok(Read { document, permits }),
             Ok(Ok((Err(reason), _))) => Err(unreadable(&reason)),
             Ok(Err(_)) => Err(unreadable("it is damaged, or written in a way that is not understood")),
             Err(_) => Err(unreadable(&format!("it was not read in {} s", self.read_in.as_secs()))),
@@ -291,15 +317,44 @@ mod tests {
             let _ = waits.recv();
             Err("of no use any more".to_owned())
         };
-        let refused = format!("{:?}", intake.read_by(slow).await.err().unwrap());
+        let user = || Held::default().reading;
+        let refused = format!("{:?}", intake.read_by(&user(), slow).await.err().unwrap());
         assert!(refused.contains("422") && refused.contains("it was not read in"), "{refused}");
         // Other files are read meanwhile, as long as there is a place.
         assert_eq!(intake.reading.available_permits(), READ_AT_ONCE - 1);
-        let other = format!("{:?}", intake.read_by(|| Err("empty".to_owned())).await.err().unwrap());
+        let other = format!("{:?}", intake.read_by(&user(), || Err("empty".to_owned())).await.err().unwrap());
         assert!(other.contains("empty"), "{other}");
         drop(goes_on);
         let all = u32::try_from(READ_AT_ONCE).unwrap();
         drop(timeout(Duration::from_secs(20), intake.reading.acquire_many(all)).await.unwrap().unwrap());
+    }
+
+    #[tokio::test]
+    async fn p6_slow_files_of_one_user_hold_up_nobody_else() {
+        let intake = Intake::default();
+        let (ends, waits) = std::sync::mpsc::channel::<()>();
+        let waits = std::sync::Mutex::new(waits);
+        let slow = Arc::new(move || {
+            let _ = waits.lock().unwrap().recv();
+            Err("slow".to_owned())
+        });
+        let take =
+            |user: &str| UserPlace::take(&intake.users, ("default".to_owned(), user.to_owned())).unwrap();
+        let ada: Vec<UserPlace> = (0..3).map(|_| take("ada")).collect();
+        let slow_ones = ada.iter().map(|place| {
+            let slow = Arc::clone(&slow);
+            intake.read_by(&place.reading, move || slow())
+        });
+        let (read, ()) = tokio::join!(futures_util::future::join_all(slow_ones), async {
+            let bob = take("bob");
+            let quick = intake.read_by(&bob.reading, || Err("quick".to_owned()));
+            let quick = timeout(Duration::from_secs(20), quick).await.expect("bob waits for ada");
+            assert!(format!("{:?}", quick.err().unwrap()).contains("quick"));
+            drop(ends);
+        });
+        assert!(read.iter().all(Result::is_err) && read.len() == 3);
+        drop(ada);
+        assert!(intake.users.lock().is_empty());
     }
 
     #[test]

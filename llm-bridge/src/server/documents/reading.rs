@@ -1,6 +1,10 @@
 //! Background tasks that process new documents with models.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
 use registry_core::{ToolError, model::Model};
 use tokio::{
@@ -8,7 +12,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use toolrack_documents::{DocumentFilter, Documents, Embedded, Extraction};
+use toolrack_documents::{DocumentFilter, Documents, Embedded, Extraction, Forgotten};
 
 use crate::upstream::UpstreamEmbedder;
 
@@ -16,6 +20,11 @@ use crate::upstream::UpstreamEmbedder;
 const INTERVAL: Duration = Duration::from_secs(60);
 /// How long one tenant's documents are processed before the next tenant's turn.
 const TURN: Duration = Duration::from_secs(120);
+/// How long the work of a tenant stays one server's that is gone; as long as it works it says so this often.
+const CLAIM_SECONDS: u32 = 60;
+const CLAIM_AGAIN: Duration = Duration::from_secs(20);
+/// How often passages that the model has refused are tried again: it may have been for another reason than the passage.
+const REFUSED_AGAIN: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest pause after failures in a row.
 const LONGEST_REST: Duration = Duration::from_secs(15 * 60);
 
@@ -40,9 +49,15 @@ impl DocumentReading {
     /// processed again by the next server.
     pub(super) async fn run(self, stopping: CancellationToken) {
         let Self { documents, work, added } = self;
-        let work = &work;
-        let read = |documents| async move { work.read(&documents).await };
-        stopping.run_until_cancelled(read_on(&documents, &added, work.reported(), read)).await;
+        let (work, server) = (&work, &format!("{:x}", RandomState::new().hash_one(std::process::id())));
+        let read = |documents| async move { work.read_alone(&documents, server).await };
+        let reading = read_on(&documents, &added, work.reported(), read);
+        let reading = async { tokio::join!(reading, work.try_refused_again(&documents)) };
+        stopping.run_until_cancelled(reading).await;
+        for documents in documents.in_use().into_iter().filter(|documents| documents.are_there()) {
+            // Else it is the next server's after a minute.
+            let _ = documents.release(work.name(), server).await;
+        }
     }
 }
 
@@ -99,6 +114,63 @@ impl Work {
         }
     }
 
+    /// What it is called where servers of one store tell each other who does it.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Embed => "vectors",
+            Self::Extract(_) => "names",
+        }
+    }
+
+    /// Whether there is any passage that it has not been done for.
+    async fn is_to_do(&self, documents: &Documents) -> Result<bool, ToolError> {
+        match self {
+            Self::Embed => match documents.embedding_model() {
+                Some(model) => Ok(!documents.without_vectors(model, 1).await?.is_empty()),
+                None => Ok(false),
+            },
+            // Of chats nothing is extracted.
+            Self::Extract(_) if documents.are_of_chats() => Ok(false),
+            Self::Extract(_) => Ok(!documents.unextracted(1, &DocumentFilter::default()).await?.is_empty()),
+        }
+    }
+
+    /// Works for one turn where something is to be done and no other server does it.
+    async fn read_alone(&self, documents: &Documents, server: &str) -> Result<Turn, ToolError> {
+        let work = self.name();
+        if !self.is_to_do(documents).await? || !documents.claim(work, server, CLAIM_SECONDS).await? {
+            return Ok(Turn::Done);
+        }
+        let still_here = async {
+            loop {
+                tokio::time::sleep(CLAIM_AGAIN).await;
+                if let Err(cause) = documents.claim(work, server, CLAIM_SECONDS).await {
+                    tracing::warn!(%cause, work, "claim_not_renewed");
+                }
+            }
+        };
+        let turn = tokio::select! {
+            turn = self.read(documents) => turn,
+            () = still_here => Ok(Turn::Over),
+        };
+        documents.release(work, server).await?;
+        turn
+    }
+
+    /// Once a day.
+    async fn try_refused_again(&self, documents: &Documents) {
+        let (Self::Embed, Some(model)) = (self, documents.embedding_model()) else { return };
+        loop {
+            tokio::time::sleep(REFUSED_AGAIN).await;
+            for documents in documents.in_use().into_iter().filter(|documents| documents.are_there()) {
+                let all = DocumentFilter::default();
+                if let Err(cause) = documents.forget_vectors(model, Forgotten::Refused, &all).await {
+                    tracing::warn!(%cause, "refused_passages_not_tried_again");
+                }
+            }
+        }
+    }
+
     /// Works for one turn, and logs what was done however it ends.
     async fn read(&self, documents: &Documents) -> Result<Turn, ToolError> {
         let clock = TurnClock { began: Instant::now(), over: Notify::new() };
@@ -115,7 +187,6 @@ impl Work {
                 }
                 ended
             }
-            Self::Extract(_) if documents.are_of_chats() => Ok(Turn::Done),
             Self::Extract(model) => {
                 let (mut done, all) = (Extraction::default(), DocumentFilter::default());
                 let extract = documents.extract_unread(model, &all, |now| {

@@ -7,7 +7,11 @@ mod session;
 mod statements;
 mod words;
 
-use std::{fmt::Display, sync::Arc};
+use std::{
+    fmt::Display,
+    sync::{Arc, Once},
+    time::{Duration, Instant},
+};
 
 use registry_core::ToolError;
 use sqlx::{AssertSqlSafe, Postgres, postgres::PgArguments, query::QueryAs};
@@ -75,12 +79,41 @@ impl Database for PostgresDocuments {
     async fn nearest(&self) -> Result<&'static str, ToolError> {
         self.server.opened().await?;
         let has_pgvector = self.server.has_pgvector();
+        if !has_pgvector {
+            static TOLD: Once = Once::new();
+            TOLD.call_once(|| {
+                tracing::warn!(
+                    "Vectors of documents are compared in plain SQL, which takes seconds for ten thousand passages: CREATE EXTENSION vector"
+                );
+            });
+        }
         Ok(if has_pgvector { statements::NEAREST_BY_PGVECTOR } else { statements::NEAREST })
     }
 
     async fn rows<T: AnyRow>(&self, statement: Statement) -> Result<Vec<T>, ToolError> {
         let rows = bound(statement).fetch_all(self.server.opened().await?).await;
         rows.map_err(|error| self.fault(error))
+    }
+
+    async fn rows_within<T: AnyRow>(
+        &self,
+        statement: Statement,
+        time: Duration,
+    ) -> Result<Vec<T>, ToolError> {
+        let until = Instant::now() + time;
+        let pool = self.server.opened().await?;
+        let _permit = self.server.comparers.acquire().await.map_err(|error| self.fault(error))?;
+        let rows = async {
+            let mut transaction = pool.begin().await?;
+            // Without any there is none.
+            let left = until.saturating_duration_since(Instant::now()).as_millis().max(1);
+            let within = format!("SET LOCAL statement_timeout = {left}");
+            sqlx::raw_sql(AssertSqlSafe(within)).execute(&mut *transaction).await?;
+            let rows = bound(statement).fetch_all(&mut *transaction).await?;
+            transaction.commit().await?;
+            Ok(rows)
+        };
+        rows.await.map_err(|error: sqlx::Error| self.fault(error))
     }
 
     async fn begin(&self) -> Result<Transaction, ToolError> {

@@ -14,13 +14,27 @@ use crate::{
 };
 use registry_core::ToolError;
 
+/// A tenant's rows are not copied where they have more bytes.
+const MAX_COPY: i64 = 64 * 1024 * 1024;
+const SIZE: &str = "
+    SELECT coalesce(sum(400 + octet_length(path) + octet_length(title) + octet_length(metadata)), 0)::bigint
+    FROM document WHERE tenant = $1";
+const ROWS: &str = "SELECT coalesce(json_agg(document), '[]')::text FROM document WHERE tenant = $1";
+
 impl PostgresDocuments {
     pub(super) async fn select_metadata(&self, sql: &str) -> Result<MetadataRows, ToolError> {
-        let rows = sqlx::query_scalar(
-            "SELECT coalesce(json_agg(document), '[]')::text FROM document WHERE tenant = $1",
-        )
-        .bind(&self.tenant)
-        .fetch_one(self.server.opened().await?);
+        let pool = self.server.opened().await?;
+        let _permit = self.server.copiers.acquire().await.map_err(|error| self.fault(error))?;
+        let size = sqlx::query_scalar(SIZE).bind(&self.tenant).fetch_one(pool);
+        let size: i64 = size.await.map_err(|error| self.fault(error))?;
+        if size > MAX_COPY {
+            return Err(ToolError::invalid(format!(
+                "the rows of all documents have {} MiB, and {} are the most that can be queried here; search for what the documents say instead",
+                size >> 20,
+                MAX_COPY >> 20
+            )));
+        }
+        let rows = sqlx::query_scalar(ROWS).bind(&self.tenant).fetch_one(pool);
         let rows: String = rows.await.map_err(|error| self.fault(error))?;
         let mut copy = copy(rows).await.map_err(|error| self.fault(error))?;
         select(&mut copy, sql, |error| self.fault(error)).await

@@ -21,14 +21,22 @@ pub(super) const CONNECT: Duration = Duration::from_secs(5);
 const CONNECTIONS: u32 = 6;
 /// Through so many of them is written at once.
 const WRITERS: usize = 3;
+/// So many questions are compared with vectors at once.
+const COMPARERS: usize = 2;
+/// So many copies of the rows of a tenant are in memory at once.
+const COPIERS: usize = 2;
 /// Keeps the numbers of our locks apart from those of others who use the same database: one for laying out, one for each tenant.
 pub(super) const LOCKS: i32 = 1_953_460_332;
 const LAYING_OUT: i32 = -1;
 
 /// What lays out each version of the tables from the one before, for a program that makes backups of them. Once released, none is ever
 /// changed.
-pub const POSTGRES_SCHEMA: [&str; 3] =
-    [include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
+pub const POSTGRES_SCHEMA: [&str; 4] = [
+    include_str!("schema_1.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
+];
 
 /// The table that has the version of the others, in its column `version`.
 pub const POSTGRES_VERSION_TABLE: &str = "toolrack_documents_schema";
@@ -42,6 +50,8 @@ pub(crate) struct Server {
     laid_out: OnceCell<bool>,
     pub(super) presence: Presence,
     pub(super) writers: Arc<Semaphore>,
+    pub(super) comparers: Semaphore,
+    pub(super) copiers: Semaphore,
 }
 
 impl Server {
@@ -66,6 +76,8 @@ impl Server {
             laid_out: OnceCell::new(),
             presence: Presence::default(),
             writers: Arc::new(Semaphore::new(WRITERS)),
+            comparers: Semaphore::new(COMPARERS),
+            copiers: Semaphore::new(COPIERS),
         })
     }
 

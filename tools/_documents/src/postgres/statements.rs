@@ -31,6 +31,10 @@ pub(super) const SQL: Sql = Sql {
             || setweight(to_tsvector('toolrack_words', $4), 'A')
         FROM given JOIN kept ON ordinal = number - 1"],
     list: "SELECT * FROM document WHERE tenant = $1",
+    listed: "
+        SELECT path, title, kind, bytes, passages, language, modified, added, hash, '{}' AS metadata
+        FROM document WHERE tenant = $1",
+    count: "SELECT count(*) FROM document WHERE tenant = $1",
     kept: "
         SELECT count(*), (coalesce(sum(kept), 0) + 4 * coalesce(sum(passages), 0) * coalesce(
             (SELECT dimensions FROM document_embedding WHERE tenant = $1 ORDER BY chunk DESC LIMIT 1), 0
@@ -52,15 +56,22 @@ pub(super) const SQL: Sql = Sql {
         FROM document_chunk AS passage JOIN document ON document.id = document
         WHERE NOT EXISTS (SELECT 1 FROM document_embedding WHERE chunk = passage.id AND model = $2)
         AND document.tenant = $1 ORDER BY passage.id LIMIT $3",
-    remove_vectors: "
-        DELETE FROM document_embedding
-        WHERE $3 > 0 AND tenant = $1 AND model = $2 AND dimensions NOT IN (0, $3)",
+    forget_vectors: "DELETE FROM document_embedding WHERE tenant = $1 AND model = $2",
+    of_passages: "
+        AND chunk IN (SELECT passage.id FROM document_chunk AS passage
+        JOIN document ON document.id = document WHERE document.tenant = $1",
     keep_vector: "
         INSERT INTO document_embedding (chunk, tenant, model, dimensions, vector)
         SELECT passage.id, $1, $2, $5, $4 FROM document_chunk AS passage
         JOIN document ON document.id = document AND tenant = $1 WHERE passage.id = $3
         ON CONFLICT (chunk) DO UPDATE SET (model, dimensions, vector)
             = (excluded.model, excluded.dimensions, excluded.vector)",
+    claim: "
+        INSERT INTO document_claim (tenant, work, holder, until)
+        VALUES ($1, $2, $3, now() + $4::bigint * interval '1 second')
+        ON CONFLICT (tenant, work) DO UPDATE SET holder = excluded.holder, until = excluded.until
+        WHERE document_claim.holder = excluded.holder OR document_claim.until < now() RETURNING 1::bigint",
+    release: "DELETE FROM document_claim WHERE tenant = $1 AND work = $2 AND holder = $3",
     unextracted: "
         FROM document_chunk AS passage JOIN document ON document.id = document
         WHERE NOT EXISTS (SELECT 1 FROM document_extraction WHERE chunk = passage.id)

@@ -11,7 +11,8 @@ pub(super) fn words(text: &str) -> String {
 }
 
 fn folded(text: &str) -> String {
-    text.nfd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase).collect()
+    // Korean letters are put together again.
+    text.nfd().filter(|c| !is_combining_mark(*c)).nfc().flat_map(char::to_lowercase).collect()
 }
 
 /// Any of the words of a question, in the language of PostgreSQL. A word of parts is a phrase of them.
@@ -37,6 +38,7 @@ mod tests {
             ("ÜBER Straße 75°", "uber straße 75"),
             ("…\u{0}\u{300}", ""),
             ("緑茶は75度。", "緑 茶 は 75 度"),
+            ("휴가를 ปีนี้", "휴 가 를 ป น"),
         ] {
             assert_eq!(words(text), expected, "{text}");
         }

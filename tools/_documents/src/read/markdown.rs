@@ -5,6 +5,9 @@ use toolrack_web::Line;
 
 use super::Text;
 
+/// Front matter has no more lines.
+const MAX_FRONT_MATTER: usize = 500;
+
 pub(super) fn read(text: &str) -> Text {
     let lines: Vec<&str> = text.lines().collect();
     let (metadata, behind) = front_matter(&lines);
@@ -84,9 +87,15 @@ fn front_matter(lines: &[&str]) -> (Map<String, Value>, usize) {
     if lines.first().map(|line| line.trim_end()) != Some("---") {
         return none;
     }
-    let Some(end) = lines.iter().skip(1).position(|line| matches!(line.trim_end(), "---" | "...")) else {
+    let inside = lines.iter().skip(1).take(MAX_FRONT_MATTER);
+    let Some(end) = inside.clone().position(|line| matches!(line.trim_end(), "---" | "...")) else {
         return none;
     };
+    // Else it is a text between two rules.
+    let begins = inside.clone().next().is_some_and(|line| !line.trim().is_empty());
+    if !begins || !inside.take(end).all(|line| is_yaml(line)) {
+        return none;
+    }
     let fields = lines.iter().skip(1).take(end).filter_map(|line| {
         let (key, value) = line.split_once(':').filter(|(key, _)| !key.starts_with([' ', '-', '#']))?;
         let value = value.trim();
@@ -97,6 +106,17 @@ fn front_matter(lines: &[&str]) -> (Map<String, Value>, usize) {
         (!value.is_empty()).then(|| (key.trim().to_lowercase(), Value::from(value)))
     });
     (fields.collect(), end + 2)
+}
+
+/// Whether a line may be one of YAML: empty, a comment, a field, an item of a list, or what goes on from the line above.
+fn is_yaml(line: &str) -> bool {
+    let is_field =
+        || line.split_once(':').is_some_and(|(_, value)| value.is_empty() || value.starts_with([' ', '\t']));
+    line.trim().is_empty()
+        || line == "-"
+        || line.starts_with([' ', '\t', '#'])
+        || line.starts_with("- ")
+        || is_field()
 }
 
 #[cfg(test)]
@@ -133,6 +153,22 @@ mod tests {
         assert_eq!((&text.metadata["author"], text.metadata.len()), (&Value::from("Ada"), 4));
         assert_eq!(text.lines, [Line::heading(9, 1, "Head")]);
         assert_eq!(read("---\nno end\n# A\n").title.as_deref(), Some("A"));
+    }
+
+    #[test]
+    fn p6_a_text_between_two_rules_is_no_front_matter() {
+        assert_eq!(
+            shown("---\n\nThe warranty is 24 months.\n\n---\n\n# Other\n"),
+            ["2 ", "3 The warranty is 24 months.", "4 ", "6 ", "#7 Other"]
+        );
+        assert_eq!(shown("---\n\nNote: no field.\n---\n").len(), 2);
+        assert_eq!(shown("---\nTea is green.\n\n---\n").len(), 2);
+        assert_eq!(shown("---\nsee https://a.b\n---\n"), ["##2 see https://a.b"]);
+        let far = format!("---\n{}---\n", "a: b\n".repeat(MAX_FRONT_MATTER));
+        assert_eq!(read(&far).lines.len(), MAX_FRONT_MATTER);
+        let whole = "---\n# of us\ntitle: A\ntext: |\n  Long.\n\n  Longer.\ntags:\n- x\n...\nText";
+        assert_eq!(shown(whole), ["11 Text"]);
+        assert_eq!(read(whole).title.as_deref(), Some("A"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Makes documents of files.
 
 mod csv;
+mod encoding;
 mod html;
 mod markdown;
 mod pdf;
@@ -18,6 +19,8 @@ use super::document::{Document, DocumentKind};
 /// Larger files are not read, in bytes.
 pub const MAX_BYTES: u64 = 50 * 1024 * 1024;
 
+/// So much of a file shows whether it is a text, in bytes.
+const HEAD: u64 = 8192;
 /// So many headings a document may have: each is kept with the passages below it.
 const MAX_HEADINGS: usize = 10_000;
 /// A longer title is cut, in characters.
@@ -60,8 +63,7 @@ impl File {
     /// Why it cannot be read, without its path: it is of no kind that is known, too large, or cannot be opened.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
         let absolute = path.canonicalize().map_err(|error| error.to_string())?;
-        let kind =
-            DocumentKind::of(path).ok_or("it is neither Markdown, text, HTML, CSV nor PDF by its name")?;
+        let kind = DocumentKind::of(path).ok_or("by its name it has no text that can be read")?;
         // Another one that has the same name but for such letters would take its place.
         let name = absolute.to_str().ok_or("its path is not UTF-8; rename it")?;
         let about = absolute.metadata().map_err(|error| error.to_string())?;
@@ -105,13 +107,7 @@ impl File {
         let name = Path::new(&self.path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let text = match self.kind {
             DocumentKind::Pdf => pdf::read(self.bytes)?,
-            _ if self.bytes.contains(&0) && !is_utf16(&self.bytes) => {
-                return Err("it is no text; it has binary data in it".to_owned());
-            }
-            DocumentKind::Markdown => markdown::read(&decoded(&self.bytes)),
-            DocumentKind::Text => plain(&decoded(&self.bytes)),
-            DocumentKind::Html => html::read(&decoded(&self.bytes)),
-            DocumentKind::Csv => csv::read(&decoded(&self.bytes), &name)?,
+            kind => text_of(Path::new(&self.path), kind, &self.bytes, &name)?,
         };
         if text.lines.iter().all(|line| line.text.trim().is_empty()) {
             return Err("there is no text in it".to_owned());
@@ -152,20 +148,32 @@ fn bounded(metadata: Map<String, Value>) -> Map<String, Value> {
     metadata.into_iter().filter(fits).take(MAX_VALUES).collect()
 }
 
-fn is_utf16(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff")
+/// What is kept as a text, in whichever encoding.
+fn text_of(path: &Path, kind: DocumentKind, bytes: &[u8], name: &str) -> Result<Text, String> {
+    // Where no name says what it is, it has to be certain.
+    let is_certain = kind != DocumentKind::Text || DocumentKind::by_extension(path).is_some();
+    if bytes.contains(&0) && !encoding::is_marked(bytes) || !is_certain && !encoding::is_text(bytes) {
+        return Err("it is no text; it has binary data in it".to_owned());
+    }
+    let (source, encoding) = encoding::decoded(bytes, kind == DocumentKind::Html);
+    let source = without_controls(&source);
+    let mut text = match kind {
+        DocumentKind::Markdown => markdown::read(&source),
+        DocumentKind::Html => html::read(&source),
+        DocumentKind::Csv => csv::read(&source, name)?,
+        _ => plain(&source, DocumentKind::is_code(path)),
+    };
+    if encoding != encoding_rs::UTF_8 {
+        text.metadata.insert("encoding".to_owned(), encoding.name().into());
+    }
+    Ok(text)
 }
 
-/// UTF-8, or UTF-16 with its mark, else Windows-1252, in which every sequence of bytes is a text.
-fn decoded(bytes: &[u8]) -> String {
-    let text = match str::from_utf8(bytes) {
-        Ok(text) => text.trim_start_matches('\u{feff}').to_owned(),
-        Err(_) => {
-            let encoding = if is_utf16(bytes) { encoding_rs::UTF_8 } else { encoding_rs::WINDOWS_1252 };
-            encoding.decode(bytes).0.into_owned()
-        }
-    };
-    without_controls(&text)
+/// Whether a file without a name that says so has text in it, as far as its beginning shows.
+pub(crate) fn begins_as_text(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    read.is_ok() && !head.is_empty() && encoding::is_text(&head)
 }
 
 /// What steers a terminal or a printer is no text. Line ends are `\n`.
@@ -174,8 +182,9 @@ fn without_controls(text: &str) -> String {
     text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "")
 }
 
-fn plain(text: &str) -> Text {
-    let lines = text.lines().zip(1..).map(|(line, number)| Line::text(number, line)).collect();
+fn plain(text: &str, verbatim: bool) -> Text {
+    let line = |(line, number)| Line { verbatim, ..Line::text(number, line) };
+    let lines = text.lines().zip(1..).map(line).collect();
     Text { lines, ..Text::default() }
 }
 
@@ -197,6 +206,29 @@ mod tests {
             assert_eq!(document.lines[0].text, "café", "{bytes:?}");
             assert_eq!((document.title.as_str(), document.hash.len()), ("notes", 64));
         }
+        let document = document("a/notes.txt", DocumentKind::Text, b"caf\xe9", None).unwrap();
+        assert_eq!(document.metadata["encoding"], "windows-1252");
+    }
+
+    #[test]
+    fn p6_plain_text_is_read_whatever_its_name_and_nothing_else() {
+        let read = |path: &str, bytes: &[u8]| {
+            let kind = DocumentKind::of(Path::new(path))?;
+            document(path, kind, bytes, None).ok().map(|document| (kind, document.lines[0].verbatim))
+        };
+        for path in ["README", "notes", "a.txt", "a.eml", "a.adoc", ".md"] {
+            assert_eq!(read(path, b"Tea."), Some((DocumentKind::Text, false)), "{path}");
+        }
+        for path in ["a.json", "a.YAML", "a.toml", "a.py", "a.rs", "a.tsx", "a.sql", "a.xml"] {
+            assert_eq!(read(path, "tee: grün".as_bytes()), Some((DocumentKind::Text, true)), "{path}");
+        }
+        for path in ["a.png", "a.exe", "a.zip", "a.MP4", "a.doc"] {
+            assert_eq!(read(path, b"Tea."), None, "{path}");
+        }
+        assert!(read("a.unknown", "grün".as_bytes()).is_some());
+        for bytes in [&b"gr\xfcn"[..], b"\x00\x01", b"a\0b"] {
+            assert_eq!(read("a.unknown", bytes), None, "{bytes:?}");
+        }
     }
 
     #[test]
@@ -209,7 +241,7 @@ mod tests {
         assert!(read(DocumentKind::Csv, b"").contains("no text"));
         let headings = "# x\n".repeat(MAX_HEADINGS + 1);
         assert!(read(DocumentKind::Markdown, headings.as_bytes()).contains("more than 10000 headings"));
-        assert!(File::open(Path::new("/")).unwrap_err().contains("neither Markdown"));
+        assert!(File::open(Path::new("/")).unwrap_err().contains("no file"));
         for gone in ["there/is/no.md", "there/is/no/folder"] {
             assert!(File::open(Path::new(gone)).unwrap_err().contains("No such file"), "{gone}");
         }

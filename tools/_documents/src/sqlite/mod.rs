@@ -2,11 +2,16 @@
 
 mod file;
 mod presence;
+mod respell;
 pub(super) mod select;
 mod statements;
 mod vector;
 
-use std::{fmt::Display, path::PathBuf, time::Duration};
+use std::{
+    fmt::Display,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Sqlite, SqlitePool, Transaction,
@@ -32,14 +37,19 @@ use registry_core::{
 };
 
 /// What lays out each version of the tables from the one before. Once released, none is ever changed.
-pub(super) const SCHEMA: [&str; 4] = [
+pub(super) const SCHEMA: [&str; 5] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
+    include_str!("schema_5.sql"),
 ];
+/// Files of earlier versions have the words of some scripts otherwise.
+const LETTERS_SINCE: usize = 5;
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(10);
+/// After so many steps of a statement it is seen how long it takes.
+const STEPS: i32 = 10_000;
 /// A connection that nobody used for so long is closed.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -63,6 +73,8 @@ struct Opened {
     readers: SqlitePool,
     /// For what others ask in SQL.
     untrusted_readers: SqlitePool,
+    /// For what is ended after a time: each use of a connection sets its own.
+    timed_readers: SqlitePool,
 }
 
 impl SqliteDocuments {
@@ -95,9 +107,10 @@ impl SqliteDocuments {
         self.make_tables(&writer).await?;
         let options = options.read_only(true).pragma("query_only", "ON");
         let readers = pool(4).connect_lazy_with(options.clone());
+        let timed_readers = pool(2).connect_lazy_with(options.clone());
         let options = options.pragma("trusted_schema", "OFF");
         let untrusted_readers = pool(2).connect_lazy_with(options);
-        Ok(Opened { writer, readers, untrusted_readers })
+        Ok(Opened { writer, readers, untrusted_readers, timed_readers })
     }
 
     /// Makes the tables of a new file, and those that one of an earlier version lacks.
@@ -108,6 +121,9 @@ impl SqliteDocuments {
             let done = usize::try_from(version).unwrap_or(usize::MAX);
             for step in SCHEMA.into_iter().skip(done) {
                 sqlx::raw_sql(step).execute(&mut *transaction).await?;
+            }
+            if (1..LETTERS_SINCE).contains(&done) {
+                respell::respell(&mut transaction).await?;
             }
             if done < SCHEMA.len() {
                 let set = format!("PRAGMA user_version = {}", SCHEMA.len());
@@ -161,6 +177,20 @@ impl Database for SqliteDocuments {
     async fn rows<T: AnyRow>(&self, statement: Statement) -> Result<Vec<T>, ToolError> {
         let rows = bound(statement).fetch_all(&self.opened().await?.readers).await;
         rows.map_err(|error| self.fault(error))
+    }
+
+    async fn rows_within<T: AnyRow>(
+        &self,
+        statement: Statement,
+        time: Duration,
+    ) -> Result<Vec<T>, ToolError> {
+        let fault = |error| self.fault(error);
+        let mut connection = self.opened().await?.timed_readers.acquire().await.map_err(fault)?;
+        let deadline = Instant::now() + time;
+        // A statement that nobody waits for any more is ended by it too.
+        let is_in_time = move || Instant::now() < deadline;
+        connection.lock_handle().await.map_err(fault)?.set_progress_handler(STEPS, is_in_time);
+        bound(statement).fetch_all(&mut *connection).await.map_err(fault)
     }
 
     /// The lock is taken at the beginning, so that nothing fails half-way for want of it.
@@ -221,4 +251,26 @@ fn to_bytes(vector: &[f32]) -> Vec<u8> {
 
 fn pool(connections: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new().max_connections(connections).min_connections(0).idle_timeout(IDLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn p6_a_statement_with_a_time_ends_with_it_and_leaves_the_connections() {
+        let folder = tempfile::tempdir().unwrap();
+        let documents = SqliteDocuments::new(folder.path().join("documents.db"));
+        let endless =
+            "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";
+        let began = Instant::now();
+        for _ in 0..6 {
+            let statement = Statement::new(&documents, endless);
+            let ended = documents.rows_within::<(i64,)>(statement, Duration::from_millis(100)).await;
+            assert!(ended.unwrap_err().message().contains("interrupted"));
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        let short = Statement::new(&documents, "SELECT 7");
+        assert_eq!(documents.rows_within::<(i64,)>(short, BUSY).await.unwrap(), [(7,)]);
+    }
 }

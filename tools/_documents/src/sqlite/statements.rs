@@ -21,6 +21,10 @@ pub(super) const SQL: Sql = Sql {
         FROM json_each($3) CROSS JOIN chunk ON chunk.document = $2 AND chunk.ordinal = key",
     ],
     list: "SELECT * FROM document WHERE TRUE",
+    listed: "
+        SELECT path, title, kind, bytes, passages, language, modified, added, hash, '{}' AS metadata
+        FROM document WHERE TRUE",
+    count: "SELECT count(*) FROM document WHERE TRUE",
     kept: "
         SELECT count(*), coalesce(sum(kept), 0)
             + 4 * coalesce(sum(passages), 0) * coalesce((SELECT dimensions FROM embedding ORDER BY chunk DESC LIMIT 1), 0)
@@ -38,10 +42,17 @@ pub(super) const SQL: Sql = Sql {
         SELECT passage.id, title, section, text FROM chunk AS passage JOIN document ON document.id = document
         WHERE NOT EXISTS (SELECT 1 FROM embedding WHERE chunk = passage.id AND model = $2)
         ORDER BY passage.id LIMIT $3",
-    remove_vectors: "DELETE FROM embedding WHERE $3 > 0 AND model = $2 AND dimensions NOT IN (0, $3)",
+    forget_vectors: "DELETE FROM embedding WHERE model = $2",
+    of_passages: "
+        AND chunk IN (SELECT passage.id FROM chunk AS passage JOIN document ON document.id = document WHERE TRUE",
     keep_vector: "
         INSERT OR REPLACE INTO embedding (chunk, model, dimensions, vector)
         SELECT id, $2, $5, $4 FROM chunk WHERE id = $3",
+    claim: "
+        INSERT INTO claim (work, holder, until) VALUES ($2, $3, unixepoch() + $4)
+        ON CONFLICT (work) DO UPDATE SET holder = excluded.holder, until = excluded.until
+        WHERE claim.holder = excluded.holder OR claim.until < unixepoch() RETURNING 1",
+    release: "DELETE FROM claim WHERE work = $2 AND holder = $3",
     unextracted: "
         FROM chunk AS passage JOIN document ON document.id = document
         WHERE NOT EXISTS (SELECT 1 FROM extraction WHERE chunk = passage.id)",

@@ -98,7 +98,7 @@ async fn p6_documents_are_removed_by_path_and_by_folder() {
     for place in Place::all("p6_documents_are_removed_by_path_and_by_folder") {
         let store = Store::new(place);
         for path in ["a/one.md", "a/b/two.md", "a.md", "ab/three.md", "a%/four.md"] {
-            store.add(path, TEA).await;
+            store.add(path, &format!("{TEA}\nThis is {path}.\n")).await;
         }
         assert_eq!(store.documents.remove("a/").await.unwrap(), ["a/b/two.md", "a/one.md"]);
         assert_eq!(store.documents.remove("a.md").await.unwrap(), ["a.md"]);
@@ -172,9 +172,9 @@ async fn b19_removed_documents_give_their_space_back() {
 async fn p6_a_search_is_narrowed() {
     for place in Place::all("p6_a_search_is_narrowed") {
         let store = Store::new(place);
-        store.add("tea/one.md", TEA).await;
-        store.add("tea/two.txt", TEA).await;
-        store.add("three.md", TEA).await;
+        for path in ["tea/one.md", "tea/two.txt", "three.md"] {
+            store.add(path, &format!("{TEA}\nThis is {path}.\n")).await;
+        }
         let paths = async |filter: DocumentFilter| {
             let found = store.documents.search("boiling water", 9, &filter).await.unwrap();
             let mut paths: Vec<String> = found.into_iter().map(|passage| passage.path).collect();

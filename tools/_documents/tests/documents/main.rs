@@ -4,6 +4,7 @@
 
 mod embedding;
 mod extraction;
+mod finding;
 mod graph;
 mod keeping;
 mod migration;

@@ -3,7 +3,10 @@
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 use toolrack_documents::{DocumentFilter, Documents, Graph, GraphQuery};
 
-use crate::place::Place;
+use crate::{
+    finding::{TEXTS, finds_all},
+    place::Place,
+};
 
 /// Two documents: a model has been through the passage of the first.
 const SQLITE_ROWS: &str = "
@@ -124,5 +127,57 @@ async fn p6_a_database_of_the_first_version_is_brought_up() {
         is_whole(&documents).await;
         has_graph(&documents).await;
         assert_eq!(documents.without_vectors("m", 9).await.unwrap().len(), 2, "vectors are made anew");
+    }
+}
+
+/// The words of some scripts are found in files of before, too.
+#[tokio::test]
+async fn p6_a_file_of_the_fourth_version_is_looked_up_by_letters() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = (1..).zip(TEXTS).map(|(id, (path, text))| format!(
+        "INSERT INTO document VALUES ({id}, '{path}', 't', 'text', 9, 1, NULL, NULL, '2026-01-01T00:00:00Z', '{id}', '{{}}', 9);
+         INSERT INTO chunk VALUES ({id}, {id}, 0, '', 1, 1, '{text}');
+         INSERT INTO chunk_words (rowid, title, section, text) VALUES ({id}, 't {path}', '', '{text}');"
+    )).collect();
+    let file = folder.path().join("documents.db");
+    let mut connection =
+        SqliteConnection::connect(&format!("sqlite:{}?mode=rwc", file.display())).await.unwrap();
+    for script in [
+        include_str!("../../src/sqlite/schema_1.sql"),
+        include_str!("../../src/sqlite/schema_2.sql"),
+        include_str!("../../src/sqlite/schema_3.sql"),
+        include_str!("../../src/sqlite/schema_4.sql"),
+        &rows,
+        "PRAGMA user_version = 4",
+    ] {
+        sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut connection).await.unwrap();
+    }
+    connection.close().await.unwrap();
+    finds_all(&Documents::in_file(file)).await;
+}
+
+#[tokio::test]
+async fn p6_a_database_of_the_third_version_is_looked_up_by_letters() {
+    for place in Place::all("p6_a_database_of_the_third_version_is_looked_up_by_letters") {
+        let Place::Postgres(url) = &place else { continue };
+        let rows: String = (1..).zip(TEXTS).map(|(id, (path, text))| format!(
+            "INSERT INTO document OVERRIDING SYSTEM VALUE
+                 VALUES ({id}, 'default', '{path}', 't', 'text', 9, 1, NULL, NULL, '2026-01-01T00:00:00Z', '{id}', '{{}}', 9);
+             INSERT INTO document_chunk OVERRIDING SYSTEM VALUE VALUES ({id}, {id}, 0, '', 1, 1, '{text}');
+             INSERT INTO document_words VALUES ({id}, 'default', to_tsvector('toolrack_words', '{text}'));"
+        )).collect();
+        let version = "CREATE TABLE toolrack_documents_schema (version BIGINT NOT NULL);
+                       INSERT INTO toolrack_documents_schema VALUES (3);";
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        for script in [
+            include_str!("../../src/postgres/schema_1.sql"),
+            include_str!("../../src/postgres/schema_2.sql"),
+            include_str!("../../src/postgres/schema_3.sql"),
+            &rows,
+            version,
+        ] {
+            sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut connection).await.unwrap();
+        }
+        finds_all(&place.open()).await;
     }
 }

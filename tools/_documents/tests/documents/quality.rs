@@ -67,7 +67,8 @@ async fn found_as_it_stands(database: &SqlitePool, question: &str) -> Vec<Passag
         first: 1,
         last: 1,
         score: 0.0,
-        text: String::new(),
+        text: row.get("path"),
+        also_in: Vec::new(),
     };
     rows.into_iter().map(passage).collect()
 }
