@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
-use toolrack_apis::{Encode, Failure, FailureKind, Framing, ToolStatus, TurnEvent};
+use toolrack_apis::{Encode, Failure, FailureKind, ToolStatus, TurnEvent};
 
 use super::{
     conversations::Keeping,
@@ -92,25 +92,7 @@ impl Answering {
 
     /// Whether the next event belongs to the part that is being encoded: what has come meanwhile goes along.
     fn goes_on(&self) -> bool {
-        let is_part = self.out.len() < PART && self.turn.has_events() && !self.is_lines();
-        !self.over && (self.out.is_empty() || is_part)
-    }
-
-    fn is_lines(&self) -> bool {
-        self.encoder.content_type() == Framing::Lines.content_type()
-    }
-
-    /// What is sent at once: all that is encoded. Of lines it is one, as Ollama sends them: some clients take what they read at once for
-    /// one.
-    fn take_part(&mut self) -> Option<Bytes> {
-        let size = match self.is_lines() {
-            true => self.out.iter().position(|byte| *byte == b'\n').map_or(self.out.len(), |end| end + 1),
-            false => self.out.len(),
-        };
-        // Copied, so that the buffer stays as large as parts are.
-        let part = self.out.get(..size).filter(|part| !part.is_empty()).map(Bytes::copy_from_slice);
-        self.out.drain(..size);
-        part
+        !self.over && (self.out.is_empty() || self.out.len() < PART && self.turn.has_events())
     }
 
     /// Encodes the last event, and begins to keep the answer.
@@ -256,7 +238,10 @@ impl Parts {
             heartbeat.as_mut().reset(Instant::now() + HEARTBEAT);
         }
         heartbeat.as_mut().reset(Instant::now() + HEARTBEAT);
-        Poll::Ready(answering.take_part())
+        // Copied, so that the buffer stays as large as parts are.
+        let part = (!answering.out.is_empty()).then(|| Bytes::copy_from_slice(&answering.out));
+        answering.out.clear();
+        Poll::Ready(part)
     }
 }
 

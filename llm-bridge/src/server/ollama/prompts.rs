@@ -290,13 +290,12 @@ impl Continuing {
         self.encoder.finish(out);
     }
 
-    /// The lines, each a part of its own, as in the streams of chats.
     fn stream(
         self,
         body: HttpBody,
     ) -> impl futures_util::Stream<Item = Result<Bytes, std::convert::Infallible>> {
         let parts = body.into_data_stream();
-        let encoded = stream::unfold(Some((self, parts)), async |state| {
+        stream::unfold(Some((self, parts)), async |state| {
             let (mut continuing, mut parts) = state?;
             loop {
                 match parts.next().await {
@@ -304,16 +303,12 @@ impl Continuing {
                         let out = continuing.take(part.map_err(|error| error.to_string()));
                         let is_over = continuing.is_over;
                         if is_over || !out.is_empty() {
-                            return Some((Bytes::from(out), (!is_over).then_some((continuing, parts))));
+                            return Some((Ok(out.into()), (!is_over).then_some((continuing, parts))));
                         }
                     }
-                    None => return Some((continuing.end().into(), None)),
+                    None => return Some((Ok(continuing.end().into()), None)),
                 }
             }
-        });
-        encoded.flat_map(|out| {
-            let lines = out.split_inclusive(|byte| *byte == b'\n').map(|line| Ok(out.slice_ref(line)));
-            stream::iter(lines.collect::<Vec<_>>())
         })
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::rack_before;
-use crate::support::{Act, Answer, Rack, Reply, event, user};
+use crate::support::{Act, Rack, Reply, event};
 
 async fn get(rack: &Rack, path: &str) -> Value {
     let response = rack.client.get(rack.url(path)).send().await.unwrap();
@@ -137,30 +137,6 @@ async fn b13_an_ollama_loads_and_unloads_models_and_continues_texts_itself() {
     rack.upstream.push(Reply::json(200, &loaded));
     post(&rack, "/api/generate", &json!({"model": "scripted:plain"})).await;
     assert_eq!(rack.upstream.asked()[5].body, json!({"model": "scripted"}));
-}
-
-/// Genkit's plugin parses each part that it reads.
-#[tokio::test]
-async fn b13_each_line_of_ollamas_streams_is_a_part_of_its_own() {
-    let call = Answer::new().call("c", "math_gcd", &json!({"a": 12, "b": 18}));
-    let chunk = |text: &str| event(&json!({"choices": [{"index": 0, "text": text, "finish_reason": null}]}));
-    let Act::Send(continued) = chunk("b") else { panic!("an event is bytes") };
-    let at_once = Act::Send([continued.as_slice(), continued.as_slice(), b"data: [DONE]\n\n"].concat());
-    let replies = [call.into(), Answer::text("The answer is 6.").into(), Reply::stream([at_once])];
-    let rack = rack_before(None, replies).await;
-    for (path, body, least) in [
-        ("/api/chat", json!({"model": "scripted", "messages": [user("GCD?")]}), 4),
-        ("/api/generate", json!({"model": "scripted", "prompt": "a", "raw": true}), 3),
-    ] {
-        let mut response = rack.client.post(rack.url(path)).body(body.to_string()).send().await.unwrap();
-        let mut lines = 0;
-        while let Some(part) = response.chunk().await.unwrap() {
-            let part: Result<Value, _> = serde_json::from_slice(&part);
-            assert!(part.is_ok(), "{path}: {part:?}");
-            lines += 1;
-        }
-        assert!(lines >= least, "{path}: {lines}");
-    }
 }
 
 /// The command `ollama` reads no error of another shape.
