@@ -11,6 +11,7 @@ pub mod cli;
 mod definition;
 mod identifier;
 pub mod listing;
+mod logged;
 pub mod mcp;
 pub mod metrics;
 mod personas;

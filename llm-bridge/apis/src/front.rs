@@ -1,6 +1,6 @@
 //! An API that clients speak to this server.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use http::request::Parts;
 use serde::Serialize;
@@ -68,7 +68,7 @@ pub trait Encode: Send + std::fmt::Debug {
     }
 
     /// Appends what keeps a silent stream alive; nothing where the API has no such thing.
-    fn keep_alive(&self, out: &mut Vec<u8>);
+    fn keep_alive(&mut self, out: &mut Vec<u8>);
 }
 
 /// A JSON reply.
@@ -100,7 +100,7 @@ pub(crate) fn failure_reply(failure: &Failure, body: &impl Serialize) -> http::R
 /// The maximum size of a request's tools together, in bytes. No model reads as much.
 const MAX_TOOLS: usize = 4 << 20;
 
-/// Reads the tools of a request; two of one name are refused.
+/// Reads the tools of a request; two different ones of one name are refused.
 pub(crate) fn read_tools(
     items: Vec<Field<'_>>,
     read: impl Fn(Object<'_>) -> Result<ClientTool, BadRequest>,
@@ -108,7 +108,7 @@ pub(crate) fn read_tools(
     let mut tools = ToolList::of(&items)?;
     for item in items {
         let place = item.bad("");
-        tools.push(read(item.object()?)?, place)?;
+        tools.push_once(read(item.object()?)?, place)?;
     }
     Ok(tools.into_tools())
 }
@@ -116,7 +116,8 @@ pub(crate) fn read_tools(
 /// The tools of a request, no two of one name.
 #[derive(Default)]
 pub(crate) struct ToolList {
-    names: HashSet<String>,
+    /// Where those of each name are.
+    places: HashMap<String, usize>,
     tools: Vec<ClientTool>,
 }
 
@@ -135,11 +136,17 @@ impl ToolList {
 
     /// Adds a tool; `place` is where it stands in the request.
     pub(crate) fn push(&mut self, tool: ClientTool, place: BadRequest) -> Result<(), BadRequest> {
-        if !self.names.insert(tool.name.clone()) {
+        if self.places.insert(tool.name.clone(), self.tools.len()).is_some() {
             return Err(BadRequest { message: format!("two tools are named `{}`", tool.name), ..place });
         }
         self.tools.push(tool);
         Ok(())
+    }
+
+    /// The same, but for one that is there: clients that put several lists together send it twice.
+    pub(crate) fn push_once(&mut self, tool: ClientTool, place: BadRequest) -> Result<(), BadRequest> {
+        let same = self.places.get(&tool.name).and_then(|at| self.tools.get(*at));
+        if same == Some(&tool) { Ok(()) } else { self.push(tool, place) }
     }
 
     pub(crate) fn into_tools(self) -> Vec<ClientTool> {

@@ -22,15 +22,18 @@ pub struct ListedModel {
 impl ListedModel {
     /// Reads an entry of a model server's list in OpenAI's form; `None` for one without a name. Whether it embeds is the caller's to know.
     pub fn read(entry: Value) -> Option<Self> {
-        // vLLM and SGLang, LM Studio, llama.cpp.
-        const CONTEXTS: [&str; 5] = [
+        // vLLM and SGLang, LM Studio, llama.cpp, those like OpenRouter; what a model could have at most stands for what it has.
+        const CONTEXTS: [&str; 7] = [
             "/max_model_len",
             "/loaded_context_length",
-            "/max_context_length",
             "/meta/n_ctx",
+            "/context_length",
+            "/context_window",
+            "/max_context_length",
             "/meta/n_ctx_train",
         ];
-        let context = CONTEXTS.iter().find_map(|place| entry.pointer(place)?.as_u64());
+        let known = |place: &&str| entry.pointer(place)?.as_u64().filter(|size| *size > 0);
+        let context = CONTEXTS.iter().find_map(known);
         let Value::Object(fields) = entry else { return None };
         let id = fields.get("id")?.as_str().filter(|id| !id.is_empty())?.to_owned();
         let created = fields.get("created").and_then(Value::as_i64).unwrap_or_default();
@@ -55,9 +58,9 @@ impl ListedModel {
         Self { id: id.into(), ..self.clone() }
     }
 
-    /// When it was made, as RFC 3339.
-    pub(crate) fn created_at(&self) -> String {
-        jiff::Timestamp::from_second(self.created).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+    /// When it was made.
+    pub(crate) fn created_at(&self) -> jiff::Timestamp {
+        jiff::Timestamp::from_second(self.created).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
     }
 }
 

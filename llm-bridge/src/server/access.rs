@@ -5,7 +5,7 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use axum::{
@@ -24,7 +24,10 @@ use super::{
     origins::AllowedOrigin,
     page, protected_resource, session,
 };
-use crate::sign_in::TokenError;
+use crate::{logged::Logged, sign_in::TokenError};
+
+/// The origins that have been logged as refused.
+static REFUSED: LazyLock<Logged> = LazyLock::new(Logged::default);
 
 /// How requests authenticate.
 #[derive(Clone, Default, derive_more::Debug)]
@@ -113,6 +116,10 @@ pub(super) async fn check_origin(
             && !is_frame
             && !settings.access.allowed_origins.iter().any(|allowed| allowed.matches(origin))
         {
+            // The browser shows the user neither status nor text.
+            if let Some(origin) = REFUSED.first(origin) {
+                tracing::warn!(origin, "a page was refused; see `allowed_origins`");
+            }
             let message = format!(
                 "pages of `{origin}` may not use this server; see `allowed_origins` in the configuration"
             );

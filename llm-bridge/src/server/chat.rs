@@ -7,8 +7,12 @@ use axum::{
     response::Response,
 };
 use toolrack_apis::{
-    BadRequest, Decoded, Framing, Provider, anthropic::AnthropicFront, gemini::GeminiFront,
-    ollama::OllamaFront, openai::OpenAiFront, responses::ResponsesFront,
+    BadRequest, Decoded, Framing, Provider,
+    anthropic::AnthropicFront,
+    gemini::GeminiFront,
+    ollama::OllamaFront,
+    openai::OpenAiFront,
+    responses::{ITEMS_HEADER, ResponsesFront},
 };
 
 use super::{
@@ -135,6 +139,10 @@ fn operation(endpoint: &Endpoint) -> Operation {
         Provider::OpenAi => {
             operation.reads::<ChatCompletionRequest>().answers::<ChatCompletion>(200, "The answer.")
         }
+        Provider::Responses => operation
+            .header(ITEMS_HEADER, "`mcp_call` for calls of the server's tools as items of that type.")
+            .reads::<JsonObject>()
+            .answers::<JsonObject>(200, "The answer."),
         _ => operation.reads::<JsonObject>().answers::<JsonObject>(200, "The answer."),
     };
     operation.answers_with(200, endpoint.stream.content_type(), "")
@@ -169,8 +177,8 @@ async fn answer(
     };
     let missing = std::mem::take(&mut decoded.request.conversation.missing_items);
     if !missing.is_empty() {
-        let with_items =
-            conversations::with_items(app.settings.conversations.as_ref(), &identity, sent, missing);
+        let kept = app.settings.conversations.as_ref();
+        let with_items = conversations::with_items(kept, &identity, headers.clone(), sent, missing);
         decoded = match with_items.await {
             Ok(decoded) => decoded,
             Err(fault) => return fault.answered(front),

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use axum::{body::Bytes, response::Response};
+use axum::{body::Bytes, http::HeaderMap, response::Response};
 use jiff::Timestamp;
 use registry_core::{
     CallerAuthority,
@@ -119,6 +119,7 @@ pub(super) async fn begin(
 pub(super) async fn with_items(
     conversations: Option<&Conversations>,
     identity: &Identity,
+    headers: HeaderMap,
     body: Bytes,
     ids: Vec<String>,
 ) -> Result<Decoded, NotBegun> {
@@ -147,8 +148,9 @@ pub(super) async fn with_items(
         }
         kept.extend(found);
     }
-    let decoded =
-        decode(identity.sender(), body.len(), move || ResponsesFront.decode_with(&body, &kept)).await?;
+    let body_size = body.len();
+    let read = move || ResponsesFront.decode_with(&headers, &body, &kept);
+    let decoded = decode(identity.sender(), body_size, read).await?;
     Ok(decoded.map_err(Failure::from)?)
 }
 

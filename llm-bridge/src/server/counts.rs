@@ -66,7 +66,7 @@ pub(super) async fn count(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (parts, body) = read(front, request).await?;
-    let wants_tools = wants_tools(&parts.headers)?;
+    let (wants_tools, headers) = (wants_tools(&parts.headers)?, parts.headers.clone());
     let (size, sent) = (body.len(), body.clone());
     let read = move || check_values(&body).map(|_| front.decode_count(&parts, &body));
     let decoded = decode(identity.sender(), size, read).await??;
@@ -77,7 +77,7 @@ pub(super) async fn count(
     let kept = app.settings.conversations.as_ref();
     let missing = std::mem::take(&mut request.conversation.missing_items);
     if !missing.is_empty() {
-        request = match conversations::with_items(kept, &identity, sent, missing).await {
+        request = match conversations::with_items(kept, &identity, headers, sent, missing).await {
             Ok(decoded) => decoded.request,
             Err(fault) => return fault.answered(front),
         };

@@ -30,6 +30,15 @@ pub(super) type ListFront = &'static dyn ListModels;
 const OLLAMA: [&str; 6] =
     ["/api/tags", "/api/show", "/api/ps", "/api/version", "/api/embed", "/api/embeddings"];
 
+/// The addresses of Ollama's API that are not here. Their errors have its shape, too.
+const OLLAMA_ONLY: [&str; 7] =
+    ["/api/pull", "/api/push", "/api/create", "/api/copy", "/api/delete", "/api/blobs", "/api/me"];
+
+/// Whether a path is one of Ollama's API that is not here.
+pub(super) fn is_ollama_only(path: &str) -> bool {
+    OLLAMA_ONLY.iter().any(|place| is_at(path, place))
+}
+
 /// Whether a path is this one or below it.
 pub(super) fn is_at(path: &str, place: &str) -> bool {
     path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -45,7 +54,7 @@ fn front_of(request: &Request) -> Option<StaticFront> {
         }
     } else if let Some(endpoint) = ENDPOINTS.iter().find(|endpoint| endpoint.has(path)) {
         endpoint.front
-    } else if OLLAMA.iter().any(|place| is_at(path, place)) {
+    } else if is_ollama_only(path) || OLLAMA.iter().any(|place| is_at(path, place)) {
         &OllamaFront::Chat
     } else {
         return None;

@@ -1,4 +1,4 @@
-//! `GET /healthz`.
+//! `GET /healthz`, and `GET /health`, which is what model servers call it.
 
 use axum::{Json, extract::State, http::Method};
 use schemars::JsonSchema;
@@ -23,14 +23,9 @@ pub(super) struct Health {
     dev: bool,
 }
 
-pub(super) fn operation() -> Operation {
-    Operation::new(
-        Method::GET,
-        "Server",
-        "health",
-        "Whether the server runs, and for which kind of model server",
-    )
-    .answers::<Health>(200, "It runs.")
+pub(super) fn operation(id: &'static str) -> Operation {
+    Operation::new(Method::GET, "Server", id, "Whether the server runs, and for which kind of model server")
+        .answers::<Health>(200, "It runs.")
 }
 
 /// Needs no key, so it shows no address. It does not ask the model server, so it answers also when that is down.

@@ -73,20 +73,22 @@ fn show_operation(id: &'static str) -> Operation {
         .refuses(502, "The model server does not answer with a list (`upstream_error`).")
 }
 
-/// The models that the model server lists, with the sizes of their contexts as they are set.
+/// The models that the model server lists, with the sizes of their contexts as they are set, as requests have found them, or as the list says.
 ///
 /// # Errors
 /// When the model server does not answer with a list.
 pub(super) async fn listed(app: &App) -> Result<Vec<ListedModel>, Failure> {
     let status = StatusCode::BAD_GATEWAY.as_u16();
-    let models = app.backend.upstream().listed().await.map_err(|error| Failure {
+    let upstream = app.backend.upstream();
+    let models = upstream.listed().await.map_err(|error| Failure {
         kind: FailureKind::Upstream,
         status,
         ..Failure::from(error)
     })?;
     let settings = app.backend.settings();
     let with_context = |model: ListedModel| {
-        let context = settings.context_of(&model.id).or(model.context);
+        let found = || upstream.known_context(&model.id);
+        let context = settings.context_of(&model.id).or_else(found).or(model.context);
         ListedModel { context, ..model }
     };
     Ok(models.into_iter().map(with_context).collect())

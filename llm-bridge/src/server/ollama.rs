@@ -36,8 +36,8 @@ use crate::{
 };
 
 const FRONT: OllamaFront = OllamaFront::Chat;
-/// The version whose API is spoken. Clients refuse to work with older ones.
-const VERSION: &str = "0.12.6";
+/// The version whose API is spoken, with OpenAI's Responses and Anthropic's Messages. Clients refuse to work with older ones.
+const VERSION: &str = "0.14.0";
 
 /// The routes.
 pub(super) fn routes() -> Routes {
@@ -144,10 +144,25 @@ async fn running(State(app): State<App>) -> Response {
 }
 
 async fn version(State(app): State<App>) -> Response {
+    let mut version = VERSION.to_owned();
     if is_ollama(&app).await {
-        return pass(&app, Method::GET, "/api/version", Bytes::new()).await.unwrap_or_else(failed);
+        let response = match pass(&app, Method::GET, "/api/version", Bytes::new()).await {
+            Ok(response) if response.status().is_success() => response,
+            Ok(response) => return response,
+            Err(error) => return failed(error),
+        };
+        let said = to_bytes(response.into_body(), MAX_BODY).await.ok();
+        let said = said.and_then(|said| serde_json::from_slice::<Version>(&said).ok());
+        // It is this server that answers: an older Ollama has not all that it has.
+        version =
+            said.map(|said| said.version).filter(|said| numbers(said) > numbers(VERSION)).unwrap_or(version);
     }
-    Json(Version { version: VERSION.to_owned() }).into_response()
+    Json(Version { version }).into_response()
+}
+
+/// The numbers of a version, to be compared.
+fn numbers(version: &str) -> Vec<u64> {
+    version.split(|part: char| !part.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
 async fn decoded<T: Body + Send + 'static>(sender: Sender, body: &Bytes) -> Result<T, ApiError> {
@@ -162,7 +177,10 @@ impl Body for ShowRequest {
 async fn show(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let sender = Sender::of(&request);
     let (_, body) = read(&FRONT, request).await?;
-    let request: ShowRequest = decoded(sender, &body).await?;
+    let mut request: ShowRequest = decoded(sender, &body).await?;
+    if request.model.is_empty() {
+        request.model = std::mem::take(&mut request.name);
+    }
     if request.model.is_empty() {
         return Err(ApiError::invalid("model", "`model` is missing; send the name of a model"));
     }
@@ -258,4 +276,19 @@ pub(super) async fn vectors(
     answered.prompt_eval_count = tokens;
     answered.total_duration = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     Ok(answered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b13_versions_are_compared_by_their_numbers() {
+        for newer in ["0.14.1", "0.30.0-rc1", "v1.0"] {
+            assert!(numbers(newer) > numbers(VERSION), "{newer}");
+        }
+        for older in ["0.9.12", "0.13.99", "0.0.0", ""] {
+            assert!(numbers(older) < numbers(VERSION), "{older}");
+        }
+    }
 }

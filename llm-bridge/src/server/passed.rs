@@ -1,11 +1,15 @@
 //! What is passed on to the model server as it is: no tools of this server take part in it.
 
+use std::collections::BTreeMap;
+
 use axum::{
+    body::Bytes,
     extract::{Request, State},
     http::{HeaderMap, Method, StatusCode, header},
     response::Response,
 };
-use toolrack_apis::{Front, json::Object, openai::OpenAiFront};
+use serde_json::value::{RawValue, to_raw_value};
+use toolrack_apis::{BadRequest, Front, json::Object, openai::OpenAiFront};
 
 use super::{
     App,
@@ -15,7 +19,7 @@ use super::{
     openapi::{FORM, JsonObject, Operation},
     routes::Routes,
 };
-use crate::upstream::Upstream;
+use crate::{turn::PLAIN, upstream::Upstream};
 
 const JSON: &str = "application/json";
 
@@ -110,6 +114,16 @@ pub(super) fn require_server(upstream: &Upstream) -> Result<(), ApiError> {
     }
 }
 
+/// The request for the model itself, where its name says that it is to have no tools of the server: none have a part in it.
+fn without_plain(body: Bytes) -> Result<Bytes, BadRequest> {
+    let plain = Object::from_body(&body)?.string("model").ok().flatten();
+    let Some(model) = plain.as_deref().and_then(|model| model.strip_suffix(PLAIN)) else { return Ok(body) };
+    let fault = |error: serde_json::Error| BadRequest::new("body", error.to_string());
+    let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(&body).map_err(fault)?;
+    fields.insert("model".to_owned(), to_raw_value(model).map_err(fault)?);
+    serde_json::to_vec(&fields).map(Bytes::from).map_err(fault)
+}
+
 async fn pass(passed: Passed, app: App, request: Request) -> Result<Response, ApiError> {
     let Passed { path, takes, .. } = passed;
     let headers: HeaderMap = [header::CONTENT_TYPE, header::ACCEPT]
@@ -122,11 +136,10 @@ async fn pass(passed: Passed, app: App, request: Request) -> Result<Response, Ap
         return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message));
     }
     let sender = Sender::of(&request);
-    let body = read_bytes(request).await?;
+    let mut body = read_bytes(request).await?;
     if takes == JSON {
-        let sent = body.clone();
-        let read = decode(sender, body.len(), move || Object::from_body(&sent).map(drop)).await?;
-        read.map_err(|fault| ApiError::invalid("body", fault.message))?;
+        let read = decode(sender, body.len(), move || without_plain(body)).await?;
+        body = read.map_err(|fault| ApiError::invalid("body", fault.message))?;
     }
     let upstream = app.backend.upstream();
     require_server(upstream)?;

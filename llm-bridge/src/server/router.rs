@@ -151,7 +151,8 @@ pub(super) fn routes(
         .behind_key(Arc::clone(&identities));
     // The page and the server's health need no key: a browser cannot send one with its first request.
     let (router, operations) = page::routes()
-        .add("/healthz", health::health, health::operation())
+        .add("/healthz", health::health, health::operation("health"))
+        .add("/health", health::health, health::operation("health_of_model_servers"))
         .add("/readyz", readiness::ready, readiness::operation())
         .add("/openapi.json", openapi::serve, openapi::serve_operation())
         .merge(protected_resource::routes(settings.sign_in.as_deref()))

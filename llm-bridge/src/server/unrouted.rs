@@ -9,7 +9,7 @@ use axum::{
 };
 use registry_core::nearest;
 
-use super::{api_error::ApiError, openapi::Operation};
+use super::{api_error::ApiError, fronts::is_ollama_only, openapi::Operation};
 
 /// The paths of the routes with their methods.
 #[derive(Clone)]
@@ -28,6 +28,10 @@ impl RouteList {
 
 /// For paths without a route.
 pub(super) async fn not_found(Extension(routes): Extension<RouteList>, uri: Uri) -> ApiError {
+    if is_ollama_only(uri.path()) {
+        let message = "this is not offered here: models are managed in the model server itself, as with `ollama pull` at its own address";
+        return ApiError::not_found("not_found", message);
+    }
     // No client means the page or one of its files.
     let paths = routes.0.iter().map(|(path, _)| *path).filter(|path| *path != "/" && !path.contains('.'));
     let near: Vec<String> = nearest(uri.path().trim_end_matches('/'), paths)

@@ -79,6 +79,11 @@ impl Default for Contexts {
 }
 
 impl Contexts {
+    /// The size of a model's context now, if its server has said it.
+    pub(super) fn known(&self, model: &str) -> Option<u64> {
+        self.0.get(model)?.size().now
+    }
+
     /// Another server may stand at the address when it answers again.
     pub(super) fn forget(&self) {
         self.0.invalidate_all();

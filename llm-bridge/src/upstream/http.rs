@@ -23,13 +23,13 @@ use super::{
     api::root_of,
     context::{Contexts, SentSize},
     error::UpstreamError,
-    omissions::Logged,
+    omissions,
     raw::{RawModels, RawQuestion},
     recognize::Recognition,
     settings::UpstreamSettings,
     via::{VIA, header_of},
 };
-use crate::{beside::beside, metrics::UpstreamMetrics};
+use crate::{beside::beside, logged::Logged, metrics::UpstreamMetrics};
 
 /// The maximum size of a list of models or an error, in bytes.
 const MAX_REPLY: usize = 4 * 1024 * 1024;
@@ -52,7 +52,7 @@ pub(super) struct HttpUpstream {
     pub(super) recognizing: tokio::sync::Mutex<()>,
     pub(super) contexts: Contexts,
     metrics: UpstreamMetrics,
-    omissions: Logged,
+    logged: Logged,
     pub(super) raw_models: RawModels,
     /// What this server is known by to others like it.
     id: Arc<str>,
@@ -83,7 +83,7 @@ impl HttpUpstream {
             || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).redirect(to_itself());
         let client = toolrack_http::build_client(options).map_err(|error| error.to_string())?;
         let base = base.trim_end_matches('/').to_owned();
-        let (recognition, recognizing, contexts, omissions, raw_models) = Default::default();
+        let (recognition, recognizing, contexts, logged, raw_models) = Default::default();
         Ok(Self {
             client,
             base,
@@ -92,7 +92,7 @@ impl HttpUpstream {
             recognizing,
             contexts,
             metrics,
-            omissions,
+            logged,
             raw_models,
             id,
         })
@@ -148,7 +148,7 @@ impl HttpUpstream {
         size: SentSize,
     ) -> Result<Answer, UpstreamError> {
         let Encoded { http, omissions } = wire.request(request, definitions);
-        self.omissions.log(request.model.as_deref().unwrap_or_default(), &omissions);
+        omissions::log(&self.logged, request.model.as_deref().unwrap_or_default(), &omissions);
         let (parts, body) = http.into_parts();
         let url = format!("{base}{}", parts.uri);
         let post = self.client.post(url).headers(parts.headers).body(body);

@@ -227,6 +227,14 @@ impl Upstream {
         Ok(self.models().await?.into_iter().filter_map(listed).collect())
     }
 
+    /// The size of a model's context in tokens, as far as requests have made it known. No server is asked.
+    pub(crate) fn known_context(&self, model: &str) -> Option<u64> {
+        match &*self.0 {
+            Kind::Servers(servers) => servers.iter().find_map(|server| server.contexts.known(model)),
+            Kind::Demo => None,
+        }
+    }
+
     /// Where a model is asked: at the server that lists it, at `SERVER` for `SERVER/MODEL`, or at the one whose patterns fit it most
     /// closely. `None` is the first model that answers questions.
     ///

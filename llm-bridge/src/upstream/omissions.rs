@@ -1,56 +1,20 @@
 //! What of requests a model server's API cannot say.
 
-use moka::sync::Cache;
 use toolrack_apis::Omission;
 
-/// How many kinds of omissions are remembered as logged, and how long the name of one is, in bytes: names of fields are the client's.
-const MAX_LOGGED: u64 = 1024;
-const MAX_NAME: usize = 200;
+use crate::logged::Logged;
 
-/// The omissions that have been logged, by the model and the place without its numbers.
-#[derive(Debug)]
-pub(super) struct Logged(Cache<String, ()>);
+/// The maximum length of a path in the log, in bytes: names of fields are the client's.
+const MAX_PATH: usize = 200;
 
-impl Default for Logged {
-    fn default() -> Self {
-        Self(Cache::builder().max_capacity(MAX_LOGGED).build())
-    }
-}
-
-impl Logged {
-    /// Logs those that are new.
-    pub(super) fn log(&self, model: &str, omissions: &[Omission]) {
-        for Omission { path, done } in omissions {
-            let mut name = format!("{model} {path}");
-            name.truncate(name.floor_char_boundary(MAX_NAME));
-            name.retain(|char| !char.is_ascii_digit());
-            if !self.0.contains_key(&name) {
-                self.0.insert(name, ());
-                let path = path.get(..path.floor_char_boundary(MAX_NAME)).unwrap_or_default();
-                tracing::info!(
-                    model,
-                    path,
-                    done,
-                    "a part of requests does not reach the model as it was sent"
-                );
-            }
+/// Logs those that are new, by the model and the place without its numbers.
+pub(super) fn log(logged: &Logged, model: &str, omissions: &[Omission]) {
+    for Omission { path, done } in omissions {
+        let path = path.get(..path.floor_char_boundary(MAX_PATH)).unwrap_or_default();
+        let mut name = format!("{model} {path}");
+        name.retain(|char| !char.is_ascii_digit());
+        if logged.first(&name).is_some() {
+            tracing::info!(model, path, done, "a part of requests does not reach the model as it was sent");
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn b2_what_an_api_cannot_say_is_remembered_as_logged_up_to_a_bound() {
-        let logged = Logged::default();
-        let letter = |number: usize| char::from(b'a' + u8::try_from(number % 26).unwrap());
-        let path = |at: usize| format!("{}{}{}é", letter(at), letter(at / 26), letter(at / 676)).repeat(100);
-        let omissions: Vec<_> = (0..4000).map(|at| Omission { path: path(at), done: "left out" }).collect();
-        logged.log("m", &omissions);
-        logged.0.run_pending_tasks();
-        assert!((1..=MAX_LOGGED).contains(&logged.0.entry_count()), "{}", logged.0.entry_count());
-        assert!(logged.0.iter().all(|(name, ())| name.len() <= MAX_NAME));
     }
 }

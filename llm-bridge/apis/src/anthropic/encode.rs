@@ -314,7 +314,7 @@ impl Encode for StreamEncoder {
         }
     }
 
-    fn keep_alive(&self, out: &mut Vec<u8>) {
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
         send(out, "ping", json!({}));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::request::Parts;
 use serde_json::{Value, json};
 
-use super::{API, encode::StreamEncoder, messages::read_messages, whole::WholeEncoder};
+use super::{API, client_side, encode::StreamEncoder, messages::read_messages, whole::WholeEncoder};
 use crate::{
     BadRequest, ClientTool, CountTokens, Decoded, Effort, Encode, Extension, Failure, FailureKind, Front,
     Passing, Provider, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolInput,
@@ -139,10 +139,20 @@ fn read_request(body: &[u8]) -> Result<(Request, bool), BadRequest> {
 
 fn read_tool(mut tool: Object<'_>) -> Result<ClientTool, BadRequest> {
     if let Some(kind) = tool.string("type")?.filter(|kind| kind != "custom") {
-        let message = format_args!(
-            "`{kind}` is not offered here; send tools with an `input_schema` and without a `type`"
-        );
-        return Err(tool.bad("type", message));
+        let Some((description, schema)) = client_side::defined(&kind, &tool) else {
+            let message = format_args!(
+                "`{kind}` runs at Anthropic and is not offered here. This server's own tools, such as its `web_search` where that is set, are \
+                 offered without being sent; send tools with an `input_schema`, or those of the client: `bash_…`, `text_editor_…`, `memory_…`, \
+                 `computer_…`"
+            );
+            return Err(tool.bad("type", message));
+        };
+        return Ok(ClientTool {
+            name: read_name(&mut tool)?,
+            description: Some(description),
+            input: ToolInput::Json { schema: Some(Arc::new(schema)), strict: None },
+            passing: tool.rest(API),
+        });
     }
     let schema = tool.value("input_schema")?.ok_or_else(|| tool.bad("input_schema", "is missing"))?;
     if !schema.is_object() && !schema.is_boolean() {

@@ -4,6 +4,7 @@
 //! version is answered alike. Canonical fields of a request are in [`Request`](crate::Request); all others pass, `cache_control`,
 //! `metadata` and `service_tier` among them. Passing fields of an answer are those of the message, such as `stop_details`.
 
+mod client_side;
 mod encode;
 mod front;
 mod messages;

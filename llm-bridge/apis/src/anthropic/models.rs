@@ -20,5 +20,5 @@ impl ListModels for AnthropicFront {
 }
 
 fn entry(model: &ListedModel) -> Value {
-    json!({"type": "model", "id": model.id, "display_name": model.id, "created_at": model.created_at()})
+    json!({"type": "model", "id": model.id, "display_name": model.id, "created_at": model.created_at().to_string()})
 }

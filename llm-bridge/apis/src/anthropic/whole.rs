@@ -146,5 +146,5 @@ impl Encode for WholeEncoder {
         Framing::append_json(out, &message);
     }
 
-    fn keep_alive(&self, _: &mut Vec<u8>) {}
+    fn keep_alive(&mut self, _: &mut Vec<u8>) {}
 }

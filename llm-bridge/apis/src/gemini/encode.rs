@@ -213,7 +213,7 @@ impl Encode for AnswerEncoder {
     }
 
     /// Blank lines: the API's SDKs take a comment for a broken event.
-    fn keep_alive(&self, out: &mut Vec<u8>) {
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
         match self.form {
             Form::Whole => {}
             Form::Sse => out.extend_from_slice(b"\n\n"),

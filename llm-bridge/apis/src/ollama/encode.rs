@@ -162,7 +162,7 @@ impl Encode for StreamEncoder {
 
     fn finish(&mut self, _: &mut Vec<u8>) {}
 
-    fn keep_alive(&self, out: &mut Vec<u8>) {
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
         Framing::Lines.append(out, None, &self.head.line(Said::default()));
     }
 }
@@ -234,7 +234,7 @@ impl Encode for WholeEncoder {
         Framing::append_json(out, &Line { done: true, end, x_toolrack, ..self.head.line(said) });
     }
 
-    fn keep_alive(&self, _: &mut Vec<u8>) {}
+    fn keep_alive(&mut self, _: &mut Vec<u8>) {}
 }
 
 /// Adds later fields: lists are appended, other values are the last.

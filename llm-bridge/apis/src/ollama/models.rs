@@ -1,9 +1,10 @@
 //! The shapes of the addresses beside `/api/chat` and `/api/generate`: `tags`, `show`, `ps`, `version` and `embed`.
 //!
-//! A field that a server does not know is left out, as Ollama does.
+//! A field that a server does not know is left out, as Ollama does, but for those that clients require.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::OllamaFront;
 use crate::{ListModels, ListedModel, front::json_reply};
@@ -23,21 +24,42 @@ impl ListModels for OllamaFront {
             capabilities.push("thinking");
         }
         json_reply(&ModelInfo {
+            modelfile: format!("# {}, served by Toolrack", model.id),
+            template: if model.embeds { "{{ .Prompt }}" } else { TEMPLATE }.to_owned(),
             capabilities: capabilities.into_iter().map(str::to_owned).collect(),
             model_info: facts(model),
-            modified_at: Some(model.created_at()),
+            modified_at: Some(modified_at(model)),
             ..ModelInfo::default()
         })
     }
 }
 
-/// The size of the context, whose field has the name of the model's architecture, and that name.
+/// A template: some clients look into it for what the model can do.
+const TEMPLATE: &str = "{{ .System }}{{ .Tools }}{{ .Prompt }}";
+/// The size of a context, in tokens, that is not known: clients take a model without one for much too small.
+const USUAL_CONTEXT: u64 = 8192;
+
+/// The name of the model's architecture, which clients require, and the size of the context, whose field has that name.
 fn facts(model: &ListedModel) -> Map<String, Value> {
-    let Some(context) = model.context else { return Map::new() };
     // LM Studio; other servers do not say it.
     let architecture = model.fields.get("arch").and_then(Value::as_str).unwrap_or("unknown");
-    let size = (format!("{architecture}.context_length"), context.into());
-    Map::from_iter([("general.architecture".to_owned(), architecture.into()), size])
+    let context = model.context.or((!model.embeds).then_some(USUAL_CONTEXT));
+    let facts = [
+        ("general.architecture".to_owned(), Some(json!(architecture))),
+        ("general.basename".to_owned(), Some(json!(model.id))),
+        (format!("{architecture}.context_length"), context.map(Value::from)),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// With a fraction, as Ollama writes it: some clients read no time without.
+fn modified_at(model: &ListedModel) -> String {
+    format!("{:.9}", model.created_at())
+}
+
+/// Stands for the digest of the manifest: clients cut it, and know a model by it.
+fn digest(model: &ListedModel) -> String {
+    format!("{:x}", Sha256::digest(&model.id))
 }
 
 /// The reply of `GET /api/tags`.
@@ -71,7 +93,8 @@ impl Model {
     /// A model of a server that is no Ollama.
     fn of(model: &ListedModel) -> Self {
         let name = model.id.clone();
-        Self { model: name.clone(), name, modified_at: model.created_at(), ..Self::default() }
+        let (modified_at, digest) = (modified_at(model), digest(model));
+        Self { model: name.clone(), name, modified_at, digest, ..Self::default() }
     }
 }
 
@@ -98,9 +121,11 @@ pub struct ModelDetails {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShowRequest {
-    /// The model. Old clients call the field `name`.
-    #[serde(alias = "name")]
+    /// The model.
     pub model: String,
+    /// The same, as old clients send it; Go's client sends both, one of them empty.
+    #[serde(skip_serializing)]
+    pub name: String,
     /// Whether long values are sent, too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub verbose: bool,
@@ -112,16 +137,12 @@ pub struct ShowRequest {
 #[non_exhaustive]
 pub struct ModelInfo {
     /// Its license.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub license: String,
     /// Its model file.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub modelfile: String,
     /// Its options, one a line.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub parameters: String,
     /// Its template.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub template: String,
     /// Its system prompt.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -177,6 +198,7 @@ impl RunningModels {
         let running = |model: &ListedModel| RunningModel {
             name: model.id.clone(),
             model: model.id.clone(),
+            digest: digest(model),
             context_length: model.context,
             ..RunningModel::default()
         };

@@ -11,9 +11,16 @@ use crate::{
     json::{Field, Leftover, Object},
 };
 
-/// Reads `{"type": "function", "function": {…}}` or a custom tool.
+/// Reads `{"type": "function", "function": {…}}` or a custom tool. Some clients, such as Cursor, send the flat form of Responses here.
 pub(crate) fn read_tool(mut tool: Object<'_>, api: Provider) -> Result<ClientTool, BadRequest> {
     let kind = tool.string("type")?;
+    if tool.get("name").is_some() && tool.get("function").is_none() && tool.get("custom").is_none() {
+        return match kind.as_deref() {
+            Some("custom") => read_custom(tool, api),
+            Some("function") | None => read_function(tool, api),
+            Some(other) => Err(not_offered(&tool, other)),
+        };
+    }
     let mut passing = Passing::of(api);
     let (name, description, input) = match kind.as_deref() {
         Some("function") | None => {
@@ -30,13 +37,24 @@ pub(crate) fn read_tool(mut tool: Object<'_>, api: Provider) -> Result<ClientToo
             custom.leave("custom", &mut passing);
             read
         }
-        Some(other) => {
-            let message =
-                format_args!("`{other}` is not offered here; send tools of type `function` or `custom`");
-            return Err(tool.bad("type", message));
-        }
+        Some(other) => return Err(not_offered(&tool, other)),
     };
     Ok(ClientTool { name, description, input, passing: tool.rest_with(passing) })
+}
+
+fn not_offered(tool: &Object<'_>, kind: &str) -> BadRequest {
+    let message = format_args!("`{kind}` is not offered here; send tools of type `function` or `custom`");
+    tool.bad("type", message)
+}
+
+/// Reads a tool of free text by itself.
+pub(crate) fn read_custom(mut tool: Object<'_>, api: Provider) -> Result<ClientTool, BadRequest> {
+    Ok(ClientTool {
+        name: read_name(&mut tool)?,
+        description: tool.string("description")?,
+        input: ToolInput::Text { format: tool.value("format")?.map(Arc::new) },
+        passing: tool.rest(api),
+    })
 }
 
 /// Reads a function by itself, as in the deprecated field `functions`.

@@ -242,8 +242,9 @@ impl Encode for StreamEncoder {
         }
     }
 
-    fn keep_alive(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b":\n\n");
+    /// An empty text: readers in use fail at a comment, or take it for the end.
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        self.delta(text(""), out);
     }
 }
 
@@ -345,7 +346,7 @@ impl Encode for WholeEncoder {
         Framing::append_json(out, &reply);
     }
 
-    fn keep_alive(&self, _: &mut Vec<u8>) {}
+    fn keep_alive(&mut self, _: &mut Vec<u8>) {}
 }
 
 /// Passing fields by their place, to be put together with others.

@@ -45,7 +45,7 @@ impl Front for OpenAiFront {
         if let Some(n) = body.take("n")
             && n.source().get() != "1"
         {
-            return Err(n.bad("has to be 1: a turn with tools has one answer"));
+            return Err(n.bad("has to be 1: a turn with tools has one answer. Ask several times instead; many clients have a setting for it, such as `bypass_n=True` of ragas"));
         }
         let stream = body.bool("stream")?.unwrap_or(false);
         let mut include_usage = false;

@@ -25,5 +25,9 @@ fn entry(model: &ListedModel) -> Map<String, Value> {
     {
         entry.entry(name).or_insert(usual);
     }
+    // The two names by which agents look for it.
+    for name in ["context_length", "max_model_len"] {
+        entry.extend(model.context.map(|context| (name.to_owned(), context.into())));
+    }
     entry
 }

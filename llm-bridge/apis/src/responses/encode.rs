@@ -1,7 +1,8 @@
 //! Answers as they go to clients: the events of a stream, or one response. Both have the same items.
 //!
-//! A call of a tool of the server is an item of type `mcp_call`, which is how the API says that a server runs a tool; details for
-//! programs are in the field `x_toolrack` of its events. Notices are in the same field of the response.
+//! A call of a tool of the server is an item of type `mcp_call`, which is how the API says that a server runs a tool, for clients that
+//! ask for such items: strict ones fail at an item that they have not asked for. Details for programs are in the field `x_toolrack` of
+//! its events; without items, of events of type `response.in_progress` and of the response. Notices are in that field of the response.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -30,6 +31,8 @@ pub(super) struct ResponseEncoder {
     /// The fields of the request that the response repeats.
     echo: Map<String, Value>,
     namespaces: Namespaces,
+    /// Whether calls of the server's tools are items.
+    has_server_items: bool,
     id: String,
     created_at: u64,
     model: String,
@@ -40,7 +43,8 @@ pub(super) struct ResponseEncoder {
     text: Option<OpenText>,
     calls: Vec<OpenCall>,
     server_calls: Vec<ServerCall>,
-    notices: Vec<Value>,
+    /// What the field `x_toolrack` of the response says.
+    details: Vec<Value>,
     /// The response, when the turn has finished.
     ended: Option<Value>,
     /// The error, when it has failed.
@@ -79,12 +83,14 @@ impl ResponseEncoder {
         has_summary: bool,
         echo: Map<String, Value>,
         namespaces: Namespaces,
+        has_server_items: bool,
     ) -> Self {
         Self {
             stream,
             reasoning: if has_summary { TextKind::Summary } else { TextKind::Reasoning },
             echo,
             namespaces,
+            has_server_items,
             id: new_response_id(),
             created_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             model: String::new(),
@@ -94,7 +100,7 @@ impl ResponseEncoder {
             text: None,
             calls: Vec::new(),
             server_calls: Vec::new(),
-            notices: Vec::new(),
+            details: Vec::new(),
             ended: None,
             failure: None,
         }
@@ -120,24 +126,41 @@ impl ResponseEncoder {
 
     fn response(&self, status: &str, ending: Ending<'_>) -> Value {
         let output: Vec<&Value> = self.output.iter().filter(|item| !item.is_null()).collect();
-        let mut response = json!({
-            "id": self.id,
-            "object": "response",
-            "created_at": self.created_at,
-            "status": status,
-            "error": ending.failure.map(response_error),
-            "incomplete_details": ending.incomplete.map(|reason| json!({ "reason": reason })),
-            "model": self.model,
-            "output": output,
-            "usage": ending.usage.map(usage_json),
-        });
-        if let Value::Object(fields) = &mut response {
-            fields.extend(self.echo.clone());
-            if !self.notices.is_empty() {
-                fields.insert("x_toolrack".to_owned(), json!(self.notices));
-            }
+        let mut response = self.head(status, ending);
+        response.insert("output".to_owned(), json!(output));
+        response.extend(self.echo.clone());
+        if !self.details.is_empty() {
+            response.insert("x_toolrack".to_owned(), json!(self.details));
         }
-        response
+        response.into()
+    }
+
+    /// The response without what can be large.
+    fn head(&self, status: &str, ending: Ending<'_>) -> Map<String, Value> {
+        let head = [
+            ("id", json!(self.id)),
+            ("object", json!("response")),
+            ("created_at", json!(self.created_at)),
+            ("status", json!(status)),
+            ("error", json!(ending.failure.map(response_error))),
+            ("incomplete_details", json!(ending.incomplete.map(|reason| json!({ "reason": reason })))),
+            ("model", json!(self.model)),
+            ("output", json!([])),
+            ("usage", json!(ending.usage.map(usage_json))),
+        ];
+        head.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// Says that the answer goes on, and what happens to a tool. What can be large has been said, or comes at the end.
+    fn go_on(&mut self, details: Option<Value>, out: &mut Vec<u8>) {
+        let mut response = self.head("in_progress", Ending::default());
+        response.extend(self.echo.clone());
+        response.extend([("tools".to_owned(), json!([])), ("instructions".to_owned(), Value::Null)]);
+        let mut body = json!({ "response": response });
+        if let Value::Object(fields) = &mut body {
+            fields.extend(details.map(|details| ("x_toolrack".to_owned(), details)));
+        }
+        self.emit("response.in_progress", body, out);
     }
 
     /// Begins an item at the next index.
@@ -354,8 +377,15 @@ impl Encode for ResponseEncoder {
                     self.write_seal(seal, out);
                 }
             }
-            TurnEvent::Tool(status) => self.tool(status, out),
-            TurnEvent::Notice(_) => self.notices.extend(event.details()),
+            TurnEvent::Tool(status) if self.has_server_items => self.tool(status, out),
+            TurnEvent::Tool(ref status) => {
+                if matches!(status, ToolStatus::Started { .. }) {
+                    self.close_text(Status::Completed, out);
+                }
+                self.details.extend(event.details_of_whole());
+                self.go_on(event.details(), out);
+            }
+            TurnEvent::Notice(_) => self.details.extend(event.details()),
             TurnEvent::CallBegun { id, name, input, .. } => self.begin_call(id, name, input, out),
             TurnEvent::CallDelta { id, arguments } => {
                 if let Some(at) = self.calls.iter().position(|open| open.call.id == id) {
@@ -382,9 +412,11 @@ impl Encode for ResponseEncoder {
         }
     }
 
-    fn keep_alive(&self, out: &mut Vec<u8>) {
-        if self.stream {
-            out.extend_from_slice(b":\n\n");
+    /// With an event: readers in use fail at a comment, or take it for the end.
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        match self.begun {
+            true => self.go_on(None, out),
+            false => self.begin(out),
         }
     }
 }

@@ -1,8 +1,6 @@
 //! Requests of clients, and errors as they go to them.
 
-use std::sync::Arc;
-
-use http::request::Parts;
+use http::{HeaderMap, request::Parts};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -10,18 +8,21 @@ use super::{
     encode::ResponseEncoder,
     input::{ReadInput, read_input},
     kept::KeptItems,
-    namespace::read_tools,
+    namespace::{ReadTools, read_tools},
 };
 use crate::{
     BadRequest, ClientTool, Conversation, CountTokens, Decoded, Effort, Extension, Failure, Front, Message,
-    Passing, Provider, RawJson, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput,
-    front::{failure_reply, json_reply, read_name},
+    Passing, Provider, RawJson, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice,
+    front::{failure_reply, json_reply},
     json::{Field, Object},
     openai::{
-        client_tools::{read_function, read_tool_choice},
+        client_tools::{read_custom, read_function, read_tool_choice},
         error_body,
     },
 };
+
+/// The header by which a client asks for calls of the server's tools as items.
+pub const ITEMS_HEADER: &str = "x-toolrack-items";
 
 /// OpenAI's Responses API, spoken by clients.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,8 +33,8 @@ impl Front for ResponsesFront {
         API
     }
 
-    fn decode(&self, _: &Parts, body: &[u8]) -> Result<Decoded, BadRequest> {
-        self.decode_with(body, &KeptItems::new())
+    fn decode(&self, parts: &Parts, body: &[u8]) -> Result<Decoded, BadRequest> {
+        self.decode_with(&parts.headers, body, &KeptItems::new())
     }
 
     fn failure(&self, failure: &Failure) -> http::Response<Vec<u8>> {
@@ -56,7 +57,12 @@ impl ResponsesFront {
     ///
     /// # Errors
     /// As [`decode`](Front::decode).
-    pub fn decode_with(&self, body: &[u8], kept: &KeptItems) -> Result<Decoded, BadRequest> {
+    pub fn decode_with(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        kept: &KeptItems,
+    ) -> Result<Decoded, BadRequest> {
         let mut body = Object::from_body(body)?;
         let mut passing = Passing::of(API);
         refuse(&mut body)?;
@@ -80,7 +86,8 @@ impl ResponsesFront {
         let messages = instructions.into_iter().chain(messages).collect();
         let stream = body.bool("stream")?.unwrap_or(false);
         let (thinking, has_summary) = read_reasoning(&mut body, &mut passing)?;
-        let (tools, namespaces) = read_tools(body.items("tools")?)?;
+        let ReadTools { tools, namespaces, has_server } = read_tools(body.items("tools")?)?;
+        let has_server_items = wants_items(headers)? || has_server;
         let request = Request {
             model: body.string("model")?.filter(|name| !name.is_empty()),
             messages,
@@ -104,8 +111,20 @@ impl ResponsesFront {
             extension: Extension::take(&mut body, stream)?,
             passing: body.rest_with(passing),
         };
-        let encoder = ResponseEncoder::new(stream, has_summary, echo, namespaces);
+        let encoder = ResponseEncoder::new(stream, has_summary, echo, namespaces, has_server_items);
         Ok(Decoded { request, encoder: Box::new(encoder) })
+    }
+}
+
+/// Whether the header asks for calls of the server's tools as items.
+fn wants_items(headers: &HeaderMap) -> Result<bool, BadRequest> {
+    match headers.get(ITEMS_HEADER) {
+        None => Ok(false),
+        Some(value) if value.as_bytes() == b"mcp_call" => Ok(true),
+        Some(_) => Err(BadRequest::new(
+            ITEMS_HEADER,
+            "`x-toolrack-items` has to be `mcp_call`; leave it out for answers without such items",
+        )),
     }
 }
 
@@ -162,15 +181,10 @@ fn echo(body: &Object<'_>) -> Result<Map<String, Value>, BadRequest> {
 }
 
 /// Reads a tool of this type.
-pub(super) fn read_tool(kind: Option<&str>, mut tool: Object<'_>) -> Result<ClientTool, BadRequest> {
+pub(super) fn read_tool(kind: Option<&str>, tool: Object<'_>) -> Result<ClientTool, BadRequest> {
     match kind {
         Some("function") => read_function(tool, API),
-        Some("custom") => Ok(ClientTool {
-            name: read_name(&mut tool)?,
-            description: tool.string("description")?,
-            input: ToolInput::Text { format: tool.value("format")?.map(Arc::new) },
-            passing: tool.rest(API),
-        }),
+        Some("custom") => read_custom(tool, API),
         None => Err(tool.bad("type", "is missing; send `function` or `custom`")),
         Some(other) => {
             let message = format_args!(

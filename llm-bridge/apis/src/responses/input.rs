@@ -91,8 +91,8 @@ impl<'i> Input<'i> {
             Some("function_call") => self.read_call(item, "arguments", CallInput::Json),
             Some("custom_tool_call") => self.read_call(item, "input", CallInput::Text),
             Some("function_call_output" | "custom_tool_call_output") => self.read_output(item),
-            // What this server says of its own tools comes back with the conversation.
-            Some("mcp_call") => {
+            // What this server says of its own tools, and OpenAI of the tools that run there, comes back with the conversation.
+            Some(kind) if is_of_server(kind) => {
                 let kind = self.answer.as_ref().map_or(Kind::Reasoning, |(_, kind)| *kind);
                 let part = Content::Opaque(API, RawJson::from(source)).into();
                 self.open_answer(kind).parts.push(part);
@@ -191,6 +191,14 @@ impl<'i> Input<'i> {
     fn end_answer(&mut self) {
         self.messages.extend(self.answer.take().map(|(message, _)| message));
     }
+}
+
+/// Whether items of a type tell of a tool that is not the client's.
+fn is_of_server(kind: &str) -> bool {
+    kind.ends_with("_call")
+        || kind.ends_with("_call_output")
+        || kind == "mcp_list_tools"
+        || kind.starts_with("mcp_approval_")
 }
 
 /// Whether an item stands for a kept one. Its type may be left out.

@@ -13,7 +13,7 @@ mod kept;
 mod namespace;
 pub(crate) mod tools;
 
-pub use front::ResponsesFront;
+pub use front::{ITEMS_HEADER, ResponsesFront};
 pub use kept::{Added, Addition, KeptItems, KeptResponse, read_addition, response_of_item};
 
 use crate::Provider;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::front::read_tool;
+use super::{SERVER_LABEL, front::read_tool};
 use crate::{
     BadRequest, ClientTool,
     front::{ToolList, read_name},
@@ -32,15 +32,32 @@ impl Namespaces {
     }
 }
 
+/// The tools of a request.
+pub(super) struct ReadTools {
+    pub(super) tools: Vec<ClientTool>,
+    pub(super) namespaces: Namespaces,
+    /// Whether the tools of this server are asked for as those of an MCP server.
+    pub(super) has_server: bool,
+}
+
 /// Reads the tools of a request. The description of a namespace is not read: each of its tools has one.
-pub(super) fn read_tools(items: Vec<Field<'_>>) -> Result<(Vec<ClientTool>, Namespaces), BadRequest> {
-    let (mut tools, mut namespaces) = (ToolList::of(&items)?, Namespaces::default());
+pub(super) fn read_tools(items: Vec<Field<'_>>) -> Result<ReadTools, BadRequest> {
+    let (mut tools, mut namespaces, mut has_server) = (ToolList::of(&items)?, Namespaces::default(), false);
     for item in items {
         let place = item.bad("");
         let mut tool = item.object()?;
         let kind = tool.string("type")?;
+        if kind.as_deref() == Some("mcp") {
+            check_server(tool)?;
+            has_server = true;
+            continue;
+        }
         if kind.as_deref() != Some("namespace") {
-            tools.push(read_tool(kind.as_deref(), tool)?, place)?;
+            let tool = read_tool(kind.as_deref(), tool)?;
+            match namespaces.0.contains_key(&tool.name) {
+                true => tools.push(tool, place)?,
+                false => tools.push_once(tool, place)?,
+            }
             continue;
         }
         let namespace = read_name(&mut tool)?;
@@ -55,7 +72,27 @@ pub(super) fn read_tools(items: Vec<Field<'_>>) -> Result<(Vec<ClientTool>, Name
             tools.push(tool, place)?;
         }
     }
-    Ok((tools.into_tools(), namespaces))
+    Ok(ReadTools { tools: tools.into_tools(), namespaces, has_server })
+}
+
+/// Checks that a tool of type `mcp` means this server: it connects to no other because a client says so.
+fn check_server(mut tool: Object<'_>) -> Result<(), BadRequest> {
+    if tool.string("server_label")?.as_deref() != Some(SERVER_LABEL) {
+        let message = "`mcp` is offered for the tools of this server alone, as {\"type\": \"mcp\", \"server_label\": \"toolrack\"}; \
+                       connect other MCP servers in its settings";
+        return Err(tool.bad("type", message));
+    }
+    let approvals = tool.get("require_approval").filter(|field| field.source().get() != "\"never\"");
+    let refused = [
+        (approvals, "has to be \"never\" here: this server asks for approvals itself"),
+        (tool.get("allowed_tools"), "is not offered here; send `toolrack.allowed_tools`"),
+        (tool.get("server_url"), "is not offered here; leave it out"),
+        (tool.get("connector_id"), "is not offered here; leave it out"),
+    ];
+    match refused.into_iter().find_map(|(field, message)| Some(field?.bad(message))) {
+        Some(bad) => Err(bad),
+        None => Ok(()),
+    }
 }
 
 /// Reads the name in the item of a call, as the model sees it.

@@ -460,7 +460,12 @@ fn b13_a_malformed_body_names_the_field() {
             with(json!({"tools": [{"function": {"name": "f", "parameters": 1}}]})),
             "tools[0].function.parameters",
         ),
-        (with(json!({"tools": [{"function": {"name": "f"}}, {"function": {"name": "f"}}]})), "tools[1]"),
+        (
+            with(
+                json!({"tools": [{"function": {"name": "f"}}, {"function": {"name": "f", "strict": true}}]}),
+            ),
+            "tools[1]",
+        ),
         (with(json!({"functions": [{"name": "f"}], "tools": []})), "functions"),
         (with(json!({"tool_choice": "maybe"})), "tool_choice"),
         (with(json!({"tool_choice": {"type": "function"}})), "tool_choice"),
@@ -476,6 +481,36 @@ fn b13_a_malformed_body_names_the_field() {
         // Cut off anywhere it is not JSON.
         assert_eq!(decode(&text.as_bytes()[..text.len() - 1]).unwrap_err().param, "body");
     }
+}
+
+/// Cursor mixes the forms; clients that join several lists send a tool twice.
+#[test]
+fn b13_flat_tools_are_read_and_equal_ones_are_one() {
+    let body = |tools: Value| json!({"messages": [{"role": "user", "content": "hi"}], "tools": tools});
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let function = json!({"name": "f", "description": "d", "parameters": schema, "strict": true});
+    let nested = json!({"type": "function", "function": function});
+    let mut flat = function;
+    flat["type"] = json!("function");
+    let custom = json!({"type": "custom", "name": "g", "description": "e", "format": {"type": "text"}});
+    let tools = decoded(&body(json!([flat, custom, nested, custom]))).tools;
+    assert_eq!(tools.len(), 2);
+    assert_eq!(tools, decoded(&body(json!([nested, {"type": "custom", "custom": {"name": "g", "description": "e", "format": {"type": "text"}}}]))).tools);
+}
+
+/// openai-go before 3.43, mistral-vibe and SpeziLLM fail at a comment.
+#[test]
+fn b13_a_silent_stream_is_kept_alive_by_an_empty_text() {
+    let body = json!({"messages": [{"role": "user", "content": "hi"}], "stream": true});
+    let (mut encoder, mut out) = (decode(body.to_string().as_bytes()).unwrap().encoder, Vec::new());
+    encoder.event(TurnEvent::Model("m".into()), &mut out);
+    encoder.keep_alive(&mut out);
+    encoder.event(TurnEvent::Text("a".into()), &mut out);
+    encoder.keep_alive(&mut out);
+    let deltas: Vec<Value> = chunks(&out).iter().map(|chunk| chunk["choices"][0]["delta"].clone()).collect();
+    let expected =
+        [json!({"role": "assistant", "content": ""}), json!({"content": "a"}), json!({"content": ""})];
+    assert_eq!(deltas, expected);
 }
 
 #[test]

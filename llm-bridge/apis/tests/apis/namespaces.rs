@@ -68,6 +68,7 @@ fn b13_responses_a_bad_namespace_names_the_field() {
         (json!([{"type": "namespace", "tools": []}]), "tools[0].name", "missing"),
         (json!([{"type": "namespace", "name": "a", "tools": 1}]), "tools[0].tools", "array"),
         (json!([function("a__b"), namespace("a", &[function("b")])]), "tools[1].tools[0]", "two tools"),
+        (json!([namespace("a", &[function("b")]), function("a__b")]), "tools[1]", "two tools"),
     ] {
         let error = decode(&json!({"input": "hi", "tools": tools})).unwrap_err();
         assert!(

@@ -11,6 +11,7 @@ use toolrack_apis::{
     ResponseFormat, Role, Seal, SealKind, Thinking, ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent,
     Usage, Wire,
     ollama::{OllamaFront, OllamaWire, models},
+    openai::OpenAiFront,
 };
 
 use crate::strategies::{name, passing, sampling, text, without_media_in_results};
@@ -381,10 +382,12 @@ fn b13_ollama_a_model_of_another_server_has_its_context_and_what_it_can() {
         serde_json::from_slice(OllamaFront::Chat.model(&model).body()).unwrap()
     };
     let shown = show(json!({"id": "a", "max_model_len": 4096}));
-    let facts = json!({"general.architecture": "unknown", "unknown.context_length": 4096});
+    let facts =
+        json!({"general.architecture": "unknown", "general.basename": "a", "unknown.context_length": 4096});
     assert_eq!((&shown["model_info"], &shown["capabilities"]), (&facts, &json!(["completion", "tools"])));
     let shown = show(json!({"id": "b", "type": "vlm", "arch": "qwen2_vl", "loaded_context_length": 8192}));
-    let facts = json!({"general.architecture": "qwen2_vl", "qwen2_vl.context_length": 8192});
+    let facts =
+        json!({"general.architecture": "qwen2_vl", "general.basename": "b", "qwen2_vl.context_length": 8192});
     assert_eq!(shown["model_info"], facts);
     assert_eq!(shown["capabilities"], json!(["completion", "tools", "vision"]));
     for (entry, more) in [
@@ -394,7 +397,25 @@ fn b13_ollama_a_model_of_another_server_has_its_context_and_what_it_can() {
     ] {
         let shown = show(entry);
         assert_eq!(shown["capabilities"], json!(["completion", "tools", more]));
-        assert_eq!(shown["model_info"], json!({}));
+        // Without an architecture the command `ollama` panics, and without a size VS Code takes the model for one of no tokens.
+        assert_eq!(shown["model_info"]["general.architecture"], "unknown");
+        assert!(shown["model_info"]["unknown.context_length"].as_u64() > Some(4096));
+        // Swift's clients require these; others look in the template for what the model can do.
+        for field in ["license", "modelfile", "parameters", "template"] {
+            assert!(shown[field].is_string(), "{field}");
+        }
+        assert!(shown["template"].as_str().unwrap().contains("{{ .Tools }}"));
+    }
+    // Of servers like OpenRouter; one that says 0 does not know.
+    for (entry, context) in [
+        (json!({"id": "f", "context_length": 16_384}), 16_384),
+        (json!({"id": "g", "max_model_len": 0, "context_window": 32_768}), 32_768),
+        (json!({"id": "h", "meta": {"n_ctx": 8192, "n_ctx_train": 131_072}}), 8192),
+    ] {
+        let model = ListedModel::read(entry).unwrap();
+        assert_eq!(model.context, Some(context));
+        let told: Value = serde_json::from_slice(OpenAiFront.model(&model).body()).unwrap();
+        assert_eq!((&told["context_length"], &told["max_model_len"]), (&json!(context), &json!(context)));
     }
 }
 
@@ -438,7 +459,12 @@ fn b13_ollama_a_malformed_body_names_the_field() {
         (with(json!({"options": {"stop": "a"}})), "options.stop"),
         (with(json!({"tools": [{"type": "function"}]})), "tools[0].function"),
         (with(json!({"tools": [{"type": "custom", "custom": {"name": "f"}}]})), "tools[0].type"),
-        (with(json!({"tools": [{"function": {"name": "f"}}, {"function": {"name": "f"}}]})), "tools[1]"),
+        (
+            with(
+                json!({"tools": [{"function": {"name": "f"}}, {"function": {"name": "f", "description": "d"}}]}),
+            ),
+            "tools[1]",
+        ),
         (with(json!({"toolrack": {"level": "owner"}})), "toolrack"),
     ] {
         let error = chat(&body).map(|decoded| decoded.request).unwrap_err();
@@ -638,12 +664,12 @@ fn b13_ollama_shapes_of_models_are_those_of_the_server() {
     }]})).unwrap();
     assert_eq!((list.models[0].name.as_str(), list.models[0].details.format.as_str()), ("m:latest", "gguf"));
     let show: models::ShowRequest = serde_json::from_value(json!({"name": "m"})).unwrap();
-    assert_eq!(show.model, "m");
+    assert_eq!((show.model.as_str(), show.name.as_str()), ("", "m"));
     let mut info = models::ModelInfo::default();
     info.capabilities = vec!["tools".into()];
     let info = serde_json::to_value(info).unwrap();
     assert_eq!((&info["model_info"], &info["capabilities"]), (&json!({}), &json!(["tools"])));
-    assert_eq!(info.get("license"), None);
+    assert_eq!((&info["license"], info.get("system")), (&json!(""), None));
     for input in [json!("a"), json!(["a", "b"])] {
         let body = json!({"model": "m", "input": input, "keep_alive": "5m"});
         let request: models::EmbedRequest = serde_json::from_value(body.clone()).unwrap();

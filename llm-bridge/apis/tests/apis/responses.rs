@@ -335,7 +335,9 @@ proptest! {
 
     /// Whatever happens in a turn: indexes and numbers have no gap, and each item ends once, as in the response.
     #[test]
-    fn b13_responses_any_turn_is_a_stream_without_gaps(picks in proptest::collection::vec(0..10_usize, 0..12), length in any::<bool>()) {
+    fn b13_responses_any_turn_is_a_stream_without_gaps(
+        picks in proptest::collection::vec(0..10_usize, 0..12), length in any::<bool>(), items in any::<bool>(),
+    ) {
         let mut turn = vec![TurnEvent::Model("m".into())];
         turn.extend(picks.iter().enumerate().flat_map(|(at, pick)| {
             let id = format!("c{at}");
@@ -351,7 +353,8 @@ proptest! {
         }));
         let reason = if length { FinishReason::Length } else { FinishReason::Stop };
         turn.push(TurnEvent::Finished { reason, usage: Usage::default() });
-        let events = events(&encoded(json!({"stream": true}), turn));
+        let asked = if items { with_items() } else { json!({"stream": true}) };
+        let events = events(&encoded(asked, turn));
         let end = &events.last().unwrap()["response"];
         let mut done: Vec<(u64, &Value)> = Vec::new();
         for event in &events {
@@ -365,6 +368,11 @@ proptest! {
         let items: Vec<&Value> = done.into_iter().map(|(_, item)| item).collect();
         prop_assert_eq!(&end["output"], &json!(items));
     }
+}
+
+/// What a client sends that wants calls of the server's tools as items.
+pub(crate) fn with_items() -> Value {
+    json!({"stream": true, "tools": [{"type": "mcp", "server_label": "toolrack", "require_approval": "never"}]})
 }
 
 fn encoder(fields: Value) -> Box<dyn Encode> {
@@ -493,7 +501,7 @@ pub(crate) fn mixed_turn() -> Vec<TurnEvent> {
 
 #[test]
 fn b13_responses_a_stream_has_these_events() {
-    let events = events(&encoded(json!({"stream": true}), mixed_turn()));
+    let events = events(&encoded(with_items(), mixed_turn()));
     let expected = [
         "created",
         "in_progress",
@@ -566,7 +574,8 @@ fn b13_responses_a_stream_has_these_events() {
     }
 
     // The same turn in one body.
-    let reply: Value = serde_json::from_slice(&encoded(json!({}), mixed_turn())).unwrap();
+    let asked = json!({"tools": with_items()["tools"]});
+    let reply: Value = serde_json::from_slice(&encoded(asked, mixed_turn())).unwrap();
     let kinds = |response: &Value| {
         let items = response["output"].as_array().unwrap().iter();
         items.map(|item| item["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -650,10 +659,8 @@ fn b13_responses_a_failure_has_its_shape_before_and_after_the_first_word() {
     let mut out = Vec::new();
     encoder(json!({"stream": true})).event(model(), &mut out);
     assert!(out.is_empty());
-    let events = events(&encoded(
-        json!({"stream": true}),
-        vec![model(), said("a"), started("s"), TurnEvent::Failed(failure)],
-    ));
+    let events =
+        events(&encoded(with_items(), vec![model(), said("a"), started("s"), TurnEvent::Failed(failure)]));
     let last = events.last().unwrap();
     assert_eq!((&last["type"], &last["response"]["status"]), (&json!("response.failed"), &json!("failed")));
     assert_eq!(last["response"]["error"], json!({"code": "context_length_exceeded", "message": "too long"}));
@@ -662,10 +669,8 @@ fn b13_responses_a_failure_has_its_shape_before_and_after_the_first_word() {
 
 #[test]
 fn b13_responses_a_failed_tool_says_why() {
-    let events = events(&encoded(
-        json!({"stream": true}),
-        vec![started("s"), finished("s", false), end(FinishReason::Stop)],
-    ));
+    let events =
+        events(&encoded(with_items(), vec![started("s"), finished("s", false), end(FinishReason::Stop)]));
     assert_eq!(short(&events)[5..7], ["mcp_call.failed 0", "output_item.done 0 mcp_call:failed"]);
     assert_eq!(events[5]["x_toolrack"]["type"], "call_finished");
     let error = &events.last().unwrap()["response"]["output"][0]["error"];
@@ -673,6 +678,90 @@ fn b13_responses_a_failed_tool_says_why() {
         *error,
         json!({"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": "no"}]})
     );
+}
+
+/// Strict clients know no item that they have not asked for: mirascope, MacPaw's OpenAI and earlier versions of rig fail at it.
+#[test]
+fn b13_responses_a_client_that_asks_for_no_items_is_told_of_calls_beside_them() {
+    let tools = json!([{"type": "function", "name": "f"}]);
+    let asked = json!({"stream": true, "instructions": "be brief", "tools": tools});
+    let turn =
+        vec![model(), said("a"), started("s"), finished("s", false), said("b"), end(FinishReason::Stop)];
+    let events = events(&encoded(asked, turn.clone()));
+    let expected = [
+        "created",
+        "in_progress",
+        "output_item.added 0 message:in_progress",
+        "content_part.added 0",
+        "output_text.delta 0 a",
+        "output_text.done 0 a",
+        "content_part.done 0",
+        "output_item.done 0 message:completed",
+        "in_progress",
+        "in_progress",
+        "output_item.added 1 message:in_progress",
+        "content_part.added 1",
+        "output_text.delta 1 b",
+        "output_text.done 1 b",
+        "content_part.done 1",
+        "output_item.done 1 message:completed",
+        "completed",
+    ];
+    assert_eq!(short(&events), expected);
+    let told = |event: &Value| event["x_toolrack"]["type"].clone();
+    assert_eq!([told(&events[8]), told(&events[9])], ["call_started", "call_finished"]);
+    // Only the first two repeat what was asked.
+    let (begun, goes_on) = (&events[1]["response"], &events[8]["response"]);
+    assert_eq!((&begun["tools"], &begun["instructions"]), (&tools, &json!("be brief")));
+    assert_eq!((&goes_on["tools"], &goes_on["instructions"]), (&json!([]), &Value::Null));
+    assert_eq!((&goes_on["id"], &goes_on["output"]), (&begun["id"], &json!([])));
+    let end = &events[16]["response"];
+    assert_eq!(
+        (told(&json!({"x_toolrack": end["x_toolrack"][1]})), &end["tools"]),
+        (json!("call_finished"), &tools)
+    );
+
+    let whole: Value = serde_json::from_slice(&encoded(json!({}), turn)).unwrap();
+    assert_eq!(whole["output"].as_array().unwrap().len(), 2);
+    assert_eq!(whole["x_toolrack"], end["x_toolrack"]);
+}
+
+#[test]
+fn b13_responses_a_header_asks_for_items_as_well() {
+    let decode = |value: &str| {
+        let request = http::Request::builder().header("x-toolrack-items", value).body(()).unwrap();
+        ResponsesFront.decode(&request.into_parts().0, br#"{"input": "hi"}"#)
+    };
+    let mut out = Vec::new();
+    let mut encoder = decode("mcp_call").unwrap().encoder;
+    for event in [started("s"), finished("s", true), end(FinishReason::Stop)] {
+        encoder.event(event, &mut out);
+    }
+    encoder.finish(&mut out);
+    let reply: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!((&reply["output"][0]["type"], reply.get("x_toolrack")), (&json!("mcp_call"), None));
+    assert_eq!(decode("all").unwrap_err().param, "x-toolrack-items");
+}
+
+/// openai-go before 3.43, mistral-vibe and SpeziLLM fail at a comment.
+#[test]
+fn b13_responses_a_silent_stream_is_kept_alive_by_an_event() {
+    let (mut encoder, mut out) = (encoder(json!({"stream": true})), Vec::new());
+    encoder.event(model(), &mut out);
+    encoder.keep_alive(&mut out);
+    encoder.event(said("a"), &mut out);
+    encoder.keep_alive(&mut out);
+    let events = events(&out);
+    let expected = [
+        "created",
+        "in_progress",
+        "output_item.added 0 message:in_progress",
+        "content_part.added 0",
+        "output_text.delta 0 a",
+        "in_progress",
+    ];
+    assert_eq!(short(&events), expected);
+    assert_eq!(events[5]["response"]["status"], "in_progress");
 }
 
 #[test]
@@ -740,13 +829,21 @@ fn b13_responses_references_are_read_as_the_items_themselves() {
 
     let missing = decode(referring.as_bytes()).unwrap().request.conversation;
     assert_eq!((missing.missing_items, missing.input.is_some()), (vec!["msg_1".into(), "fc_1".into()], true));
-    let some = ResponsesFront.decode_with(referring.as_bytes(), &kept(std::slice::from_ref(&said))).unwrap();
+    let some = ResponsesFront
+        .decode_with(&http::HeaderMap::new(), referring.as_bytes(), &kept(std::slice::from_ref(&said)))
+        .unwrap();
     assert_eq!(some.request.conversation.missing_items, ["fc_1"]);
-    let all = ResponsesFront.decode_with(referring.as_bytes(), &kept(&[said, call])).unwrap();
+    let all = ResponsesFront
+        .decode_with(&http::HeaderMap::new(), referring.as_bytes(), &kept(&[said, call]))
+        .unwrap();
     assert_eq!(all.request, whole);
     // One that stands for itself ends.
     let own = json!({"type": "item_reference", "id": "x"});
-    let own = ResponsesFront.decode_with(json!({ "input": [own] }).to_string().as_bytes(), &kept(&[own]));
+    let own = ResponsesFront.decode_with(
+        &http::HeaderMap::new(),
+        json!({ "input": [own] }).to_string().as_bytes(),
+        &kept(&[own]),
+    );
     assert!(own.is_err());
 }
 
@@ -793,6 +890,39 @@ fn b13_responses_what_is_kept_is_read_again() {
     assert!(KeptResponse { addition: &messages, ..response }.input().unwrap().is_empty());
     for other in ["", "{}", "[1]", r#"{"input": 1, "answer": []}"#] {
         assert!(read_addition(other).is_err(), "{other}");
+    }
+}
+
+/// A conversation that was begun with a model of OpenAI goes on with one that has none of its tools.
+#[test]
+fn b13_responses_calls_of_openais_own_tools_are_left_out() {
+    let kinds = [
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+        "computer_call",
+        "computer_call_output",
+        "local_shell_call",
+        "local_shell_call_output",
+        "mcp_list_tools",
+        "mcp_approval_request",
+        "mcp_approval_response",
+    ];
+    for kind in kinds {
+        let input = json!([
+            {"role": "user", "content": "hi"},
+            {"type": kind, "id": "x_1", "status": "completed"},
+            {"type": "message", "role": "assistant", "content": "a"},
+            {"role": "user", "content": "go on"},
+        ]);
+        let encoded = OpenAiWire.request(&decoded(&json!({ "input": input })), "");
+        let sent: Value = serde_json::from_slice(encoded.http.body()).unwrap();
+        let roles: Vec<&Value> =
+            sent["messages"].as_array().unwrap().iter().map(|sent| &sent["role"]).collect();
+        assert_eq!(roles, ["user", "assistant", "user"], "{kind}");
+        let paths: Vec<&str> = encoded.omissions.iter().map(|omission| omission.path.as_str()).collect();
+        assert_eq!(paths, ["messages[1].parts[0]"], "{kind}");
     }
 }
 
@@ -849,6 +979,9 @@ fn b13_responses_a_malformed_body_names_the_field() {
     };
     let item = |item: Value| json!({"input": [item]});
     let part = |part: Value| item(json!({"role": "user", "content": [part]}));
+    let server = |name: &str, value: &str| {
+        with(json!({"tools": [{"type": "mcp", "server_label": "toolrack", name: value}]}))
+    };
     for (body, param) in [
         (json!([]), "body"),
         (json!({}), "input"),
@@ -867,9 +1000,8 @@ fn b13_responses_a_malformed_body_names_the_field() {
         (part(json!({"type": "input_file"})), "input[0].content[0].file_data"),
         (part(json!({"type": "input_audio"})), "input[0].content[0].input_audio"),
         (item(json!({"type": "item_reference"})), "input[0].id"),
-        (item(json!({"type": "web_search_call"})), "input[0].type"),
-        (item(json!({"type": "computer_call_output"})), "input[0].type"),
-        (item(json!({"type": "mcp_approval_response"})), "input[0].type"),
+        (item(json!({"type": "compaction"})), "input[0].type"),
+        (item(json!({"type": "call"})), "input[0].type"),
         (item(json!({"type": "reasoning", "summary": 1})), "input[0].summary"),
         (item(json!({"type": "reasoning", "summary": [{}]})), "input[0].summary[0].text"),
         (item(json!({"type": "function_call", "call_id": "c"})), "input[0].name"),
@@ -898,6 +1030,10 @@ fn b13_responses_a_malformed_body_names_the_field() {
         (with(json!({"tools": [{}]})), "tools[0].type"),
         (with(json!({"tools": [{"type": "web_search"}]})), "tools[0].type"),
         (with(json!({"tools": [{"type": "mcp", "server_label": "x"}]})), "tools[0].type"),
+        (server("server_url", "http://x"), "tools[0].server_url"),
+        (server("connector_id", "c"), "tools[0].connector_id"),
+        (server("allowed_tools", "f"), "tools[0].allowed_tools"),
+        (server("require_approval", "always"), "tools[0].require_approval"),
         (with(json!({"tools": [{"type": "function"}]})), "tools[0].name"),
         (with(json!({"tools": [{"type": "function", "name": "f", "parameters": 1}]})), "tools[0].parameters"),
         (

@@ -24,14 +24,27 @@ async fn b13_ollamas_lists_are_made_of_what_the_server_lists() {
     let names: Vec<&Value> = tags["models"].as_array().unwrap().iter().map(|model| &model["name"]).collect();
     assert_eq!(names.len(), 5);
     assert_eq!((names[0], names[3]), (&json!("scripted"), &json!("scripted:plain")));
-    assert_eq!(tags["models"][0]["modified_at"], "1970-01-01T00:00:01Z");
-    assert_eq!(get(&rack, "/api/ps").await["models"][0]["model"], "scripted");
-    let version = get(&rack, "/api/version").await;
-    assert_eq!(version["version"].as_str().unwrap().split('.').count(), 3);
+    // OllamaKit reads no time without a fraction, and the command `ollama` cuts the digest after twelve digits.
+    assert_eq!(tags["models"][0]["modified_at"], "1970-01-01T00:00:01.000000000Z");
+    let running = &get(&rack, "/api/ps").await["models"][0];
+    assert_eq!(running["model"], "scripted");
+    let digest = running["digest"].as_str().unwrap();
+    assert!(digest.len() == 64 && digest.bytes().all(|digit| digit.is_ascii_hexdigit()), "{digest}");
+    assert_eq!(tags["models"][0]["digest"], digest);
+    assert_ne!(tags["models"][1]["digest"], digest);
+    // Codex refuses one before 0.13.4, which has no Responses.
+    assert_eq!(get(&rack, "/api/version").await, json!({"version": "0.14.0"}));
 
     let (status, shown) = post(&rack, "/api/show", &json!({"model": "scripted:latest"})).await;
     assert_eq!((status, &shown["capabilities"]), (200, &json!(["completion", "tools"])));
-    assert_eq!(shown["model_info"], json!({}));
+    assert_eq!(shown["model_info"]["general.architecture"], "unknown");
+    // Go's client sends all fields, and one of the two names.
+    for names in [("scripted", ""), ("", "scripted")] {
+        let body = json!({
+            "model": names.0, "system": "", "template": "", "verbose": false, "options": null, "name": names.1,
+        });
+        assert_eq!(post(&rack, "/api/show", &body).await.0, 200, "{names:?}");
+    }
     let (_, shown) = post(&rack, "/api/show", &json!({"name": "embed-vectors"})).await;
     assert_eq!(shown["capabilities"], json!(["embedding"]));
     let unknown = post(&rack, "/api/show", &json!({"model": "scriptd"})).await;
@@ -82,9 +95,10 @@ async fn b13_what_is_for_an_ollama_is_passed_on_to_it() {
     let all = ["scripted", "org/scripted:8b", "embed-vectors", "scripted:plain", "org/scripted:8b:plain"];
     assert_eq!(names, all);
     assert_eq!(tags["models"][3]["modified_at"], "2026-01-02T03:04:05Z");
-    assert_eq!(get(&rack, "/api/version").await, json!({"version": "0.13.1"}));
+    // It is older than what answers here.
+    assert_eq!(get(&rack, "/api/version").await, json!({"version": "0.14.0"}));
     assert_eq!(
-        post(&rack, "/api/show", &json!({"model": "scripted:plain", "verbose": true})).await,
+        post(&rack, "/api/show", &json!({"model": "scripted:plain", "name": "", "verbose": true})).await,
         (200, shown)
     );
     let embed = json!({"model": "e", "input": "a", "keep_alive": "5m"});
@@ -123,6 +137,30 @@ async fn b13_an_ollama_loads_and_unloads_models_and_continues_texts_itself() {
     rack.upstream.push(Reply::json(200, &loaded));
     post(&rack, "/api/generate", &json!({"model": "scripted:plain"})).await;
     assert_eq!(rack.upstream.asked()[5].body, json!({"model": "scripted"}));
+}
+
+/// The command `ollama` reads no error of another shape.
+#[tokio::test]
+async fn b13_what_ollama_alone_has_is_refused_in_its_form() {
+    let rack = rack_before(None, []).await;
+    for path in [
+        "/api/pull",
+        "/api/push",
+        "/api/create",
+        "/api/copy",
+        "/api/delete",
+        "/api/blobs/sha256:1",
+        "/api/me",
+    ] {
+        let (status, error) = post(&rack, path, &json!({"model": "m"})).await;
+        assert_eq!(status, 404, "{path}");
+        assert!(
+            error["error"].as_str().is_some_and(|text| text.contains("`ollama pull`")),
+            "{path}: {error}"
+        );
+    }
+    let page = rack.client.get(rack.url("/")).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("Ollama is running"));
 }
 
 #[tokio::test]

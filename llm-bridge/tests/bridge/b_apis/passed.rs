@@ -59,6 +59,20 @@ async fn b13_json_goes_to_the_model_server_and_its_answer_comes_back() {
     assert_eq!(keyless.status(), 401);
 }
 
+/// The list has it, and clients choose from the list for what is passed on as well.
+#[tokio::test]
+async fn n14_a_model_without_the_servers_tools_is_passed_on_under_its_own_name() {
+    let rack = rack_before(None, [Reply::json(200, &json!({})), Reply::json(200, &json!({}))]).await;
+    for (model, prompt) in [("scripted:plain", "a"), ("scripted", "b")] {
+        let body = json!({"model": model, "prompt": prompt, "n": 1.50});
+        let passed = rack.client.post(rack.url("/v1/completions")).json(&body).send().await.unwrap();
+        assert_eq!(passed.status(), 200);
+    }
+    let asked: Vec<Value> = rack.upstream.asked().into_iter().map(|asked| asked.body).collect();
+    let expected = |prompt: &str| json!({"model": "scripted", "prompt": prompt, "n": 1.5});
+    assert_eq!(asked, [expected("a"), expected("b")]);
+}
+
 #[tokio::test]
 async fn b13_a_stream_and_a_form_are_passed_on_as_they_are() {
     let go_on = std::sync::Arc::new(tokio::sync::Notify::new());

@@ -43,7 +43,10 @@ async fn b13_a_kept_response_comes_back_as_it_was_given() {
         let rack = Setup::new().start([call.into(), Answer::text("6").usage(5, 7).into()]).await;
         let asked = json!({
             "model": "m", "stream": stream, "input": "GCD?", "metadata": {"a": "b"}, "instructions": "Be brief.",
-            "tools": [{"type": "function", "name": "weather", "parameters": {"type": "object"}}],
+            "tools": [
+                {"type": "function", "name": "weather", "parameters": {"type": "object"}},
+                {"type": "mcp", "server_label": "toolrack"},
+            ],
         });
         let given = create(&rack, asked).await;
         assert_eq!((&given["status"], &given["metadata"]), (&json!("completed"), &json!({"a": "b"})));

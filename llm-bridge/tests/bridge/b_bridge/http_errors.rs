@@ -3,15 +3,16 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Rack, Reply, Scripted, Setup, user, within};
+use crate::support::{Answer, Log, Rack, Reply, Scripted, Setup, user, within};
 
 const CHAT: &str = "/v1/chat/completions";
-const ROUTES: [(&str, &str); 10] = [
+const ROUTES: [(&str, &str); 11] = [
     ("GET", "/"),
     ("GET", "/icon.svg"),
     ("GET", "/page/any/main.js"),
     ("GET", "/healthz"),
     ("GET", "/readyz"),
+    ("GET", "/health"),
     ("GET", "/v1/models"),
     ("GET", "/api/tools"),
     ("POST", "/execute"),
@@ -98,7 +99,7 @@ async fn b2_every_error_has_the_form_of_the_api() {
 #[tokio::test]
 async fn b2_the_page_and_the_health_need_no_key() {
     let rack = Setup::new().with(|setup| setup.access.api_key = Some("secret".into())).start([]).await;
-    for path in ["/", "/icon.svg", "/page/any/main.js", "/healthz", "/readyz"] {
+    for path in ["/", "/icon.svg", "/page/any/main.js", "/healthz", "/health", "/readyz"] {
         assert_eq!(send(&rack, "HEAD", path, &[], "").await.0, 200, "{path}");
     }
     assert_eq!(send(&rack, "HEAD", "/v1/models", &[], "").await.0, 401);
@@ -152,12 +153,28 @@ async fn b2_other_hosts_and_pages_are_kept_out_of_every_route() {
     }
 }
 
+/// The browser shows neither status nor text to whoever tries it.
+#[tokio::test]
+async fn b2_a_page_that_is_refused_is_in_the_log_once() {
+    let log = Log::start();
+    let rack = Setup::new().start([]).await;
+    for _ in 0..2 {
+        let refused = send(&rack, "POST", CHAT, &[("origin", "app://a-new-page"), JSON], "{}").await;
+        assert_eq!(refused.0, 403);
+    }
+    let text = log.text();
+    assert_eq!(text.matches("app://a-new-page").count(), 1, "{text}");
+    assert!(text.contains("WARN") && text.contains("`allowed_origins`"), "{text}");
+}
+
 #[tokio::test]
 async fn b2_a_key_is_asked_for_where_something_can_be_done() {
     let rack = Setup::new().with(|setup| setup.access.api_key = Some("secret".into())).start([]).await;
     for (method, path) in ROUTES {
-        let open =
-            matches!(path, "/" | "/icon.svg" | "/page/any/main.js" | "/healthz" | "/readyz" | "/nothing");
+        let open = matches!(
+            path,
+            "/" | "/icon.svg" | "/page/any/main.js" | "/healthz" | "/health" | "/readyz" | "/nothing"
+        );
         for wrong in ["", "Bearer ", "Bearer secre", "Bearer secret2", "Basic secret", "secret"] {
             let (status, _) = send(&rack, method, path, &[("authorization", wrong), JSON], "{}").await;
             assert_eq!(status == 401, !open, "{path} with `{wrong}`: {status}");

@@ -259,7 +259,7 @@ async fn b19_every_front_has_the_result_as_its_answer() {
         (
             "/v1/responses",
             json!({"model": "m", "input": messages}),
-            "/output/1/content/0/text",
+            "/output/0/content/0/text",
             ("/status", "completed"),
         ),
         (

@@ -137,6 +137,25 @@ async fn b11_the_settings_go_before_what_the_server_says() {
     assert_eq!(listed["models"][0]["context_length"], 20_000);
 }
 
+/// llama.cpp says in its list what the model was trained with, which is more than it has here.
+#[tokio::test]
+async fn b11_clients_are_told_the_context_that_was_found() {
+    let rack =
+        rack_of(Setup::new(), Site::of_kind("llama.cpp", &["m"]).with_context("llama.cpp", 4096), |_| ())
+            .await;
+    prepare(&rack, "llama.cpp").await;
+    let get = async |path: &str| -> Value {
+        within(within(rack.client.get(rack.url(path)).send()).await.unwrap().json()).await.unwrap()
+    };
+    let listed = &get("/v1/models").await["data"][0];
+    assert_eq!(
+        (&listed["context_length"], &listed["max_model_len"]),
+        (&json!(4096), &json!(4096)),
+        "{listed}"
+    );
+    assert_eq!(get("/api/ps").await["models"][0]["context_length"], 4096);
+}
+
 #[tokio::test]
 async fn b11_a_cut_is_shown_once_in_a_turn_and_the_model_does_not_hear_of_it() {
     let log = Log::start();

@@ -26,6 +26,42 @@ proptest! {
     }
 }
 
+/// The tools that Anthropic defines and the client runs, as its SDKs send them.
+#[test]
+fn b13_anthropic_tools_that_the_client_runs_have_their_schema() {
+    let computer = json!({
+        "type": "computer_20250124", "name": "computer", "display_width_px": 1024, "display_height_px": 768, "display_number": 1,
+    });
+    let request = decoded(&json!({
+        "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "tools": [
+            {"type": "bash_20250124", "name": "bash", "cache_control": {"type": "ephemeral"}},
+            {"type": "text_editor_20250124", "name": "str_replace_editor"},
+            {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool", "max_characters": 10_000},
+            {"type": "memory_20250818", "name": "memory"},
+            computer,
+        ],
+    }));
+    let sent: Value = serde_json::from_slice(OpenAiWire.request(&request, "").http.body()).unwrap();
+    let function = |at: usize| &sent["tools"][at]["function"];
+    let enumerated = |at: usize, of: &str| -> Vec<&str> {
+        let words = function(at)["parameters"]["properties"][of]["enum"].as_array().unwrap();
+        words.iter().map(|word| word.as_str().unwrap()).collect()
+    };
+    let names: Vec<&Value> = (0..5).map(|at| &function(at)["name"]).collect();
+    assert_eq!(names, ["bash", "str_replace_editor", "str_replace_based_edit_tool", "memory", "computer"]);
+    let has =
+        |at: usize, property: &str| function(at)["parameters"]["properties"][property]["type"].is_string();
+    assert!(has(0, "command") && has(0, "restart"));
+    assert_eq!(enumerated(1, "command"), ["view", "create", "str_replace", "insert", "undo_edit"]);
+    assert_eq!(enumerated(2, "command"), ["view", "create", "str_replace", "insert"]);
+    assert!(!has(1, "insert_text") && has(2, "insert_text"));
+    assert_eq!(enumerated(3, "command"), ["view", "create", "str_replace", "insert", "delete", "rename"]);
+    assert_eq!(function(3)["parameters"]["required"], json!(["command"]));
+    assert!(has(3, "old_path") && has(3, "new_path"));
+    assert!(function(4)["description"].as_str().unwrap().contains("1024 x 768"));
+    assert!(enumerated(4, "action").contains(&"scroll") && !enumerated(4, "action").contains(&"zoom"));
+}
+
 #[test]
 fn b13_anthropic_a_message_of_results_and_text_is_taken_apart() {
     let request = decoded(&json!({
@@ -165,11 +201,16 @@ fn b13_anthropic_a_malformed_body_names_the_field() {
         (with(json!({"output_format": {}, "output_config": {"format": {}}})), "output_format".to_owned()),
         (with(json!({"tools": {}})), "tools".to_owned()),
         (tool(json!({"type": "web_search_20250305", "name": "web_search"})), format!("{tool_field}.type")),
+        (tool(json!({"type": "bash_code_execution_20250825", "name": "x"})), format!("{tool_field}.type")),
+        (tool(json!({"type": "bash_2025", "name": "bash"})), format!("{tool_field}.type")),
+        (tool(json!({"type": "bash_20250124"})), format!("{tool_field}.name")),
         (tool(json!({"name": "f"})), format!("{tool_field}.input_schema")),
         (tool(json!({"name": "f", "input_schema": 1})), format!("{tool_field}.input_schema")),
         (tool(json!({"input_schema": {}})), format!("{tool_field}.name")),
         (
-            with(json!({"tools": [{"name": "f", "input_schema": {}}, {"name": "f", "input_schema": {}}]})),
+            with(
+                json!({"tools": [{"name": "f", "input_schema": {}}, {"name": "f", "input_schema": {"type": "object"}}]}),
+            ),
             "tools[1]".to_owned(),
         ),
         (with(json!({"tool_choice": "auto"})), "tool_choice".to_owned()),

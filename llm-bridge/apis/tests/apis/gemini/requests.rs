@@ -242,7 +242,10 @@ fn b13_gemini_a_malformed_body_names_the_field() {
             tool(json!({"functionDeclarations": [{"name": "f", "parameters": 1}]})),
             format!("{declared}[0].parameters"),
         ),
-        (tool(json!({"functionDeclarations": [{"name": "f"}, {"name": "f"}]})), format!("{declared}[1]")),
+        (
+            tool(json!({"functionDeclarations": [{"name": "f"}, {"name": "f", "description": "d"}]})),
+            format!("{declared}[1]"),
+        ),
         (
             with(json!({"toolConfig": {"functionCallingConfig": {"mode": "MAYBE"}}})),
             "toolConfig.functionCallingConfig.mode".to_owned(),
