@@ -30,6 +30,28 @@ pub mod upstream;
 
 pub use definition::{snapshot, subject};
 
-#[cfg(all(doctest, feature = "cli"))]
-#[doc = include_str!("../../docs/embedding.md")]
-struct Embedding;
+/// The code of pages of the book. Those about the published crates are here as well, because a package has no file that is beside its folder.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../docs/apis.md")]
+    struct Apis;
+
+    #[doc = include_str!("../../docs/axum.md")]
+    struct Axum;
+
+    #[doc = include_str!("../../docs/dialects.md")]
+    struct Dialects;
+
+    #[cfg(feature = "cli")]
+    #[doc = include_str!("../../docs/embedding.md")]
+    struct Embedding;
+
+    #[doc = include_str!("../../docs/parsing-options.md")]
+    struct ParsingOptions;
+
+    #[doc = include_str!("../../docs/providers.md")]
+    struct Providers;
+
+    #[doc = include_str!("../../docs/rust.md")]
+    struct Rust;
+}

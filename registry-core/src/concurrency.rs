@@ -35,6 +35,7 @@ impl Default for Concurrency {
 
 /// How many calls a queue has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueDepth {
     /// Calls that run.
     pub running: usize,

@@ -27,6 +27,10 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # What may grow
+//! Errors, and what is only read, are `#[non_exhaustive]`. What a [store](store), a [`Source`] or a gate's caller hands over, and the parts of
+//! a result ([`Content`]), are not: where one is added, the compiler says what does not have it yet, and that is a new version.
 
 #[doc(hidden)]
 pub mod __private;
@@ -105,7 +109,3 @@ pub use user_places::UserPlaces;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/axum.md")]
-struct Axum;

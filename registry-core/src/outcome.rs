@@ -16,6 +16,7 @@ use crate::{
 
 /// What became of a call.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ToolOutcome {
     /// The call's id.
     pub call_id: String,
@@ -37,6 +38,7 @@ pub struct ToolOutcome {
 
 /// What became of a call, as it goes over a wire; the same shape at every entry point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct ToolReply {
     /// The call's id, as the audit has it.
     pub call_id: String,

@@ -62,6 +62,7 @@ pub struct Hints {
 
 /// Something of a tool's schema that its definition does not express.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Loss {
     /// The tool's own name.
     pub tool: String,
@@ -88,6 +89,7 @@ impl fmt::Display for Loss {
 
 /// A tool without a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct LeftOut {
     /// The tool's own name.
     pub tool: String,
@@ -103,6 +105,7 @@ impl fmt::Display for LeftOut {
 
 /// The definitions for a request.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Definitions {
     /// The `tools` of a request as the provider documents it: an array of definitions, which for Gemini is one entry with all
     /// `functionDeclarations`.

@@ -6,6 +6,7 @@ use crate::RawJson;
 
 /// A request that cannot be understood: which field, and what to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BadRequest {
     /// The path of the field, such as `messages[2].content`; `body` for all of it.
     pub param: Cow<'static, str>,
@@ -30,6 +31,7 @@ impl std::error::Error for BadRequest {}
 
 /// What kind of [`Failure`] it is. Each front has its own words for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FailureKind {
     /// The request is wrong (400).
     InvalidRequest,

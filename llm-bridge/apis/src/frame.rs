@@ -66,6 +66,7 @@ pub struct Frame<'f> {
 
 /// A frame was longer than 16 MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FrameTooLong;
 
 /// Cuts a stream of bytes into frames. Input may be cut anywhere.

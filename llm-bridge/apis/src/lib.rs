@@ -37,6 +37,9 @@
 //!   else that it does not write as an [`Omission`]. What cannot be served is a [`BadRequest`] that names the field and says what to
 //!   send.
 //! - **One form of conversation.** [`Message`] says which. A call always has an id: where the API has none, [`CallIds`] makes it up.
+//! - **The canonical types are open to all and exhaustive.** A kind of content, of piece or of event that is added is a new version, and
+//!   the compiler shows each front, wire and turn where it is not written yet. Errors, reports of definitions and the shapes of
+//!   [`ollama::models`] are `#[non_exhaustive]`: they are read, and grow.
 //! - **Canonical fields never pass.** A writer writes the canonical fields and then the passing ones, and would write a field twice.
 //!   Unknown fields inside a canonical object are left with [`json::Object::leave`] and merged again by the writer.
 //! - **Bounded and linear.** The caller bounds a body's size; `json::Object` bounds its depth and counts, [`FrameDecoder`] the
@@ -123,13 +126,5 @@ pub use schema::remove_nulls;
 pub use wire::{Decode, Encoded, Omission, Progress, Wire};
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/providers.md")]
-struct Providers;
-
-#[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/apis.md")]
-struct Translate;

@@ -13,7 +13,7 @@ fn main() {
 
 fn tools() -> Arc<Offered> {
     let schema = json!({"properties": {"text": {"type": "string"}}});
-    Arc::new(Offered::new([OfferedTool { name: "write".into(), schema: Some(Arc::new(schema)), tag: None }]))
+    Arc::new(Offered::new([OfferedTool::new("write").schema(schema)]))
 }
 
 fn prose(bytes: usize) -> String {
@@ -46,7 +46,7 @@ fn pieces(text: &str) -> Vec<&str> {
 }
 
 fn feed<'a>(pieces: impl IntoIterator<Item = &'a str>, offered: &Arc<Offered>, deltas: bool) -> usize {
-    let mut scanner = Scanner::new(Arc::clone(offered), ScanOptions { deltas, ..ScanOptions::default() });
+    let mut scanner = Scanner::new(Arc::clone(offered), ScanOptions::default().deltas(deltas));
     let mut seen = 0;
     let mut sink = |event: Event<'_>| match event {
         Event::Text(text) => seen += text.len(),

@@ -3,7 +3,7 @@
 //! A [`Scanner`] takes the text in pieces of any size and gives [`Event`]s: text, reasoning, calls. Plain text passes
 //! through at once; only a suffix that could still become an opening delimiter is held back. After a delimiter, one of a
 //! few families of parsers owns the text until the call is complete or turns out to be none; then it comes back as text.
-//! The dialects are rows of a table, [`dialects`], to which other crates add through [`DIALECTS`]. The model's name is
+//! The dialects are rows of a table, [`dialects`], to which other crates add through `DIALECTS`. The model's name is
 //! never needed.
 //!
 //! ```
@@ -93,6 +93,7 @@ mod parse_options;
 mod render;
 mod repair;
 mod rows;
+mod scan_options;
 mod scanner;
 mod suffix;
 mod table;
@@ -106,50 +107,19 @@ pub use literal::LiteralStyle;
 pub use named::{Arguments, Head, NamedStyle, TagStyle};
 pub use offered::{Offered, OfferedTool, Tag};
 pub use parse_options::ParseOptions;
+pub use scan_options::ScanOptions;
 pub use scanner::Scanner;
-pub use table::{DIALECTS, Delimiter, DelimiterKind, Dialect, Form, TAG_LINE, dialect, dialects};
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/dialects.md")]
-struct Guide;
+#[cfg(not(target_family = "wasm"))]
+pub use table::DIALECTS;
+pub use table::{Delimiter, DelimiterKind, Dialect, Form, TAG_LINE, dialect, dialects};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/rust.md")]
-struct InRust;
-
-/// How a text is parsed.
-#[derive(Debug, Clone)]
-pub struct ScanOptions {
-    /// The prompt has already opened the thinking block.
-    pub thinking: bool,
-    /// Give [`Event::CallBegin`] and [`Event::CallDelta`] as well. Without them a call costs no more than itself. What
-    /// they have reported cannot be taken back: a call that would have to be repaired against that is aborted.
-    pub deltas: bool,
-    /// Read calls in this dialect only; [`dialects`] has the names. Tag lines are read in any case.
-    pub only: Option<&'static str>,
-    /// The most memory one unfinished call may take, in bytes; what is longer comes back as text.
-    pub max_call_bytes: usize,
-    /// What to decide differently where parsers disagree.
-    pub parsing: ParseOptions,
-}
-
-impl Default for ScanOptions {
-    fn default() -> Self {
-        Self {
-            thinking: false,
-            deltas: false,
-            only: None,
-            max_call_bytes: 8 << 20,
-            parsing: ParseOptions::default(),
-        }
-    }
-}
-
 /// What the scanner finds, in the order of the text.
+///
+/// A new kind of event is a new version: whoever matches on these is to be told by the compiler, as text that nobody shows is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
     /// Text for the user.
@@ -216,6 +186,7 @@ impl fmt::Display for Abort {
 
 /// A call as it was parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Call {
     /// Its place among the calls of this text, from 0; with deltas, aborted ones are counted too.
     pub index: usize,
@@ -238,6 +209,7 @@ pub struct Call {
 
 /// A whole text, parsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Parsed {
     /// The text for the user.
     pub content: String,

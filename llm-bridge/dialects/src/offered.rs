@@ -15,6 +15,7 @@ const MAX_NAME: usize = 64;
 
 /// A longer word before a bracket is no name.
 const MAX_CALLED: usize = 256;
+
 /// The tools offered in one turn: wire name, JSON schema, text tag. Built once a turn and shared.
 #[derive(Debug, Default)]
 pub struct Offered {
@@ -26,7 +27,17 @@ pub struct Offered {
 }
 
 /// One tool as it is offered.
+///
+/// ```
+/// use serde_json::json;
+/// use toolrack_dialects::{Offered, OfferedTool, Tag};
+///
+/// let light = OfferedTool::new("light").schema(json!({"properties": {"on": {"type": "boolean"}}}));
+/// let research = OfferedTool::new("research").tag(Tag::new("RESEARCH"));
+/// assert!(Offered::new([light, research]).contains("light"));
+/// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct OfferedTool {
     /// The name the model was given.
     pub name: String,
@@ -38,6 +49,7 @@ pub struct OfferedTool {
 
 /// A line `PREFIX: argument` that calls a tool.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Tag {
     /// What the line begins with, without the colon.
     pub tag_prefix: String,
@@ -191,7 +203,31 @@ impl Offered {
     }
 }
 
+impl OfferedTool {
+    /// A tool of which only the name is known.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// The tool with this JSON schema of its arguments.
+    pub fn schema(mut self, schema: impl Into<Arc<Value>>) -> Self {
+        self.schema = Some(schema.into());
+        self
+    }
+
+    /// The tool with this line that calls it.
+    pub fn tag(mut self, tag: Tag) -> Self {
+        self.tag = Some(tag);
+        self
+    }
+}
+
 impl Tag {
+    /// A line that begins with this, without the colon. All that follows is the argument, and the line is not shown.
+    pub fn new(prefix: impl Into<String>) -> Self {
+        Self { tag_prefix: prefix.into(), ..Self::default() }
+    }
+
     /// Says what is wrong with a tag, for whoever declares it.
     ///
     /// # Errors

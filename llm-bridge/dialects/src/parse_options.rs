@@ -22,7 +22,7 @@ use super::{
 ///
 /// let mut parsing = ParseOptions::default();
 /// parsing.only_closed = true;
-/// let options = ScanOptions { parsing, ..ScanOptions::default() };
+/// let options = ScanOptions::default().parsing(parsing);
 /// let text = r#"<tool_call>{"name": "add", "arguments": {}}"#;
 /// assert_eq!(parse(text, Offered::any().into(), options).content, text);
 /// assert_eq!(parse(text, Offered::any().into(), ScanOptions::default()).calls.len(), 1);

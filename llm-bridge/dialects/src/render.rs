@@ -57,7 +57,7 @@ impl Dialect {
         let properties: Map<String, Value> =
             arguments.iter().map(|(key, value)| (key.clone(), like(value))).collect();
         let schema = Value::from_iter([("properties", properties)]);
-        let tool = OfferedTool { name: name.into(), schema: Some(schema.into()), tag: None };
+        let tool = OfferedTool::new(name).schema(schema);
         let offered = Arc::new(Offered::new([tool]));
         // Both have to come from text: a number is only as exact as its reader.
         let value = |text: &str| serde_json::from_str::<Value>(text).ok();

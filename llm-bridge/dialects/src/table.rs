@@ -1,10 +1,9 @@
 //! What a dialect is: its delimiters, the forms its calls are written in, its thinking and how results are given back.
 
-use linkme::distributed_slice;
-
 use super::{header::HeaderStyle, json::JsonStyle, named::NamedStyle, rows::ROWS};
 
-/// Dialects of other crates. A crate adds one by putting a row into this slice:
+/// Dialects of other crates. A crate adds one by putting a row into this slice, which there is wherever the linker has sections: not on
+/// WebAssembly.
 ///
 /// ```
 /// use linkme::distributed_slice;
@@ -21,7 +20,8 @@ use super::{header::HeaderStyle, json::JsonStyle, named::NamedStyle, rows::ROWS}
 /// assert_eq!(parse(text, Offered::any().into(), ScanOptions::default()).dialect, Some("mine"));
 /// # }
 /// ```
-#[distributed_slice]
+#[cfg(not(target_family = "wasm"))]
+#[linkme::distributed_slice]
 pub static DIALECTS: [Dialect];
 
 /// One way of writing tool calls as text.
@@ -169,6 +169,7 @@ impl Dialect {
 
 /// An opening delimiter.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Delimiter {
     /// The delimiter, byte for byte.
     pub text: &'static str,
@@ -254,7 +255,15 @@ pub enum Form {
 
 /// Every dialect: the rows of this crate, then those other crates have put into [`DIALECTS`].
 pub fn dialects() -> impl Iterator<Item = &'static Dialect> {
-    ROWS.iter().copied().flatten().chain(DIALECTS.iter())
+    ROWS.iter().copied().flatten().chain(others())
+}
+
+/// The rows of other crates.
+pub(super) fn others() -> &'static [Dialect] {
+    #[cfg(not(target_family = "wasm"))]
+    return &DIALECTS;
+    #[cfg(target_family = "wasm")]
+    &[]
 }
 
 /// The row of this name.

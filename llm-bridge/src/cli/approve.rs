@@ -59,9 +59,9 @@ pub(super) async fn ask(
     };
     let answer = ApprovalAnswer { approve, by: approval.user, reason: None, content: None, arguments: None };
     match registry.answer_approval(id, answer).await {
-        // It was answered elsewhere, or has expired.
-        Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown | AnswerError::Invalid(_)) => Ok(()),
         Err(AnswerError::Store(cause)) => Err(cause.into()),
+        // Or it was answered elsewhere, or has expired.
+        _ => Ok(()),
     }
 }
 

@@ -231,12 +231,10 @@ fn read(case: &Case) -> Result<Scan, String> {
             format!("there is no dialect `{name}`; the dialects are {}", known.join(", "))
         })?),
     };
-    let options = ScanOptions {
-        thinking: case.thinking.unwrap_or_default(),
-        only: only.map(|row| row.name),
-        parsing: case.parsing.unwrap_or_default(),
-        ..ScanOptions::default()
-    };
+    let options = ScanOptions::default()
+        .thinking(case.thinking.unwrap_or_default())
+        .parsing(case.parsing.unwrap_or_default());
+    let options = only.into_iter().fold(options, ScanOptions::only);
     let offered = Arc::new(case.tools.as_deref().map_or_else(Offered::any, offered));
     let mut scan = Scan::default();
     let mut scanner = Scanner::new(offered, options);
@@ -251,11 +249,9 @@ fn offered(tools: &[Value]) -> Offered {
     Offered::new(tools.iter().filter_map(|tool| {
         let function = tool.get("function").unwrap_or(tool);
         let schema = function.get("parameters").or_else(|| function.get("input_schema"));
-        Some(OfferedTool {
-            name: function.get("name")?.as_str()?.to_owned(),
-            schema: schema.cloned().map(Arc::new),
-            tag: None,
-        })
+        let mut tool = OfferedTool::new(function.get("name")?.as_str()?);
+        tool.schema = schema.cloned().map(Arc::new);
+        Some(tool)
     }))
 }
 

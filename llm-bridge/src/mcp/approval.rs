@@ -108,11 +108,9 @@ pub(super) async fn answer_with(
     match closed.map(|approval| approval.map(|approval| approval.state)) {
         Ok(Some(ApprovalState::Denied { .. })) => Ok(Answered::Denied),
         Ok(Some(ApprovalState::Approved { .. })) => Ok(Answered::Go),
-        // If it has expired or was used, the call asks again.
-        Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown | AnswerError::Invalid(_)) => {
-            Ok(not_applied(visitor, asked))
-        }
         Err(AnswerError::Store(failed)) => Err(store_failed(failed)),
+        // If it has expired or was used, the call asks again.
+        _ => Ok(not_applied(visitor, asked)),
     }
 }
 

@@ -81,9 +81,7 @@ pub(super) async fn answer_with(
             Ok(Answered::Unfit(fault))
         }
         Err(QuestionError::Answer(AnswerError::Store(failed))) => Err(store_failed(failed)),
-        Err(QuestionError::Answer(AnswerError::Closed | AnswerError::Unknown)) => {
-            Ok(not_applied(visitor, asked))
-        }
+        Err(_) => Ok(not_applied(visitor, asked)),
     }
 }
 

@@ -231,6 +231,7 @@ impl From<RuleError> for ApiError {
             RuleError::NotOffered => not_remembered("`remember` of the approval says what can be"),
             RuleError::Full => Self::new(StatusCode::CONFLICT, "approval_rules_full", fault.to_string()),
             RuleError::Store(cause) => cause.into(),
+            _ => Self::internal(fault.to_string()),
         }
     }
 }

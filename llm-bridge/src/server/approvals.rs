@@ -180,5 +180,6 @@ fn not_answered(fault: AnswerError, id: &str) -> ApiError {
             ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_arguments", fault)
         }
         AnswerError::Store(cause) => cause.into(),
+        other => ApiError::internal(other.to_string()),
     }
 }

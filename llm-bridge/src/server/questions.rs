@@ -115,7 +115,7 @@ struct CallShown {
 }
 
 impl From<QuestionCall> for CallShown {
-    fn from(QuestionCall { state, result }: QuestionCall) -> Self {
+    fn from(QuestionCall { state, result, .. }: QuestionCall) -> Self {
         let state = match state {
             QuestionCallState::Waiting => "waiting",
             QuestionCallState::Running => "running",
@@ -234,5 +234,6 @@ pub(super) async fn answer(
             Err(ApiError::new(StatusCode::CONFLICT, "question_closed", message))
         }
         Err(QuestionError::Answer(AnswerError::Store(cause))) => Err(cause.into()),
+        Err(other) => Err(ApiError::internal(other.to_string())),
     }
 }

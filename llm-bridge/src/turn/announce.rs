@@ -208,7 +208,7 @@ mod tests {
         let request = Request { tools: vec![tool], ..Request::default() };
         let context = backend.registry().context(Caller::new("ada", Permission::User));
         let offer = Offer::new(&backend, &request, context).unwrap();
-        let scan = ScanOptions { deltas, ..ScanOptions::default() };
+        let scan = ScanOptions::default().deltas(deltas);
         let options = Options {
             scan,
             stream: deltas,

@@ -264,10 +264,8 @@ impl Run {
 
     fn new_reader(&self, round: Round, style: &Style) -> Reader {
         let max_calls = usize::try_from(self.backend.settings().limits.max_calls).unwrap_or(usize::MAX);
-        let mut scan = ScanOptions { only: style.dialect(self.dialect()), ..self.scan_options() };
-        if let Style::Raw(raw) = style {
-            scan.thinking = raw.question.thinking;
-        }
+        let scan = self.scan_options(style.dialect(self.dialect()));
+        let scan = if let Style::Raw(raw) = style { scan.thinking(raw.question.thinking) } else { scan };
         let options = Options {
             scan,
             stream: self.request.stream,
@@ -281,15 +279,12 @@ impl Run {
         Reader::new(Arc::clone(&self.offer), options, history::call_ids(&self.request.messages))
     }
 
-    fn scan_options(&self) -> ScanOptions {
+    /// How the model's text is read, in this dialect or in any.
+    fn scan_options(&self, only: Option<&str>) -> ScanOptions {
         let settings = self.backend.settings();
-        ScanOptions {
-            thinking: settings.thinking,
-            parsing: settings.parsing,
-            deltas: self.request.extension.deltas,
-            only: self.dialect(),
-            ..ScanOptions::default()
-        }
+        let options = ScanOptions::default().thinking(settings.thinking).parsing(settings.parsing);
+        let options = options.deltas(self.request.extension.deltas);
+        only.and_then(toolrack_dialects::dialect).into_iter().fold(options, ScanOptions::only)
     }
 
     /// The one dialect in which the model is read, and its tools are described where that is done in the prompt.
@@ -304,7 +299,9 @@ impl Run {
 
     /// Whether a text has a call in it.
     fn reads_as_call(&self, text: &str) -> bool {
-        !toolrack_dialects::parse(text, Arc::clone(&self.offer.offered), self.scan_options()).calls.is_empty()
+        !toolrack_dialects::parse(text, Arc::clone(&self.offer.offered), self.scan_options(self.dialect()))
+            .calls
+            .is_empty()
     }
 
     fn may_use_prompt(&self) -> bool {

@@ -208,11 +208,9 @@ pub(super) fn set(request: &mut Request, name: &str, value: &Value) {
 
 fn offered(mut function: Value) -> Option<OfferedTool> {
     let schema = function.get_mut("parameters").map(Value::take);
-    Some(OfferedTool {
-        name: function.get("name")?.as_str()?.to_owned(),
-        schema: schema.map(Into::into),
-        tag: None,
-    })
+    let mut tool = OfferedTool::new(function.get("name")?.as_str()?);
+    tool.schema = schema.map(Into::into);
+    Some(tool)
 }
 
 /// The schema of one call, as [`JSON_DIALECT`] has it.

@@ -51,7 +51,7 @@ pub(super) fn is_for_person(part: &Content) -> bool {
 pub(super) fn for_model(part: &Content) -> String {
     match (part, part.blob()) {
         (Content::Table(table), _) => table.to_csv(),
-        (_, Some(Blob { name, media_type, base64: _ })) => {
+        (_, Some(Blob { name, media_type, .. })) => {
             let size = part.blob().map_or(0, |blob| blob.size());
             format!("[`{name}`, {media_type}, {size} bytes: shown to the user]")
         }

@@ -23,6 +23,7 @@ const LOOK: Duration = Duration::from_millis(300);
 
 /// How a call that has asked is doing after its process has ended.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct QuestionCall {
     /// How far it is.
     pub state: QuestionCallState,

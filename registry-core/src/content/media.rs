@@ -161,6 +161,7 @@ impl fmt::Debug for File {
 
 /// The bytes of a [`Content`], with what is known of them.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Blob<'c> {
     /// A name under which they can be saved.
     pub name: String,

@@ -33,6 +33,7 @@ pub trait Streamed {
 
 /// What a stream has given.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum StreamedPart {
     /// The next piece of the text.
     Text(String),

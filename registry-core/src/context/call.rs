@@ -38,6 +38,7 @@ const MAX_NAME: usize = 256;
 /// A call that somebody wants made.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
+#[non_exhaustive]
 pub struct ToolCall {
     /// Names this call among others; echoed in events and the audit. Empty: the registry gives it one.
     pub id: String,

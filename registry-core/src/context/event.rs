@@ -14,6 +14,7 @@ use crate::{
 
 /// A word from a running tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ToolEvent {
     /// The call's id; for a call that a tool makes, that of the call around it which the host has made.
     pub call_id: String,

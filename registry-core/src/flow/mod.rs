@@ -138,6 +138,7 @@ impl JsonSchema for Reads {
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown_place)]
+#[non_exhaustive]
 pub enum Sends {
     /// Nowhere but to this server and the operator's own systems.
     Nothing,
@@ -174,6 +175,7 @@ fn unknown_place(text: &str) -> String {
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
+#[non_exhaustive]
 pub enum FlowRule {
     /// It is made.
     Allow,

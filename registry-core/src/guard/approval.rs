@@ -169,6 +169,7 @@ pub struct ApprovalAnswer {
 
 /// Why an approval could not be answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AnswerError {
     /// There is none of that id.
     #[error("there is no such approval")]

@@ -15,6 +15,7 @@ pub const GATE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The call a gate is asked about.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct GateRequest<'a> {
     /// Whose registry it is.
     pub tenant: &'a str,
@@ -37,6 +38,7 @@ impl GateRequest<'_> {
 
 /// What a gate says.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GateAnswer {
     /// The call may be made.
     Approved,
@@ -87,6 +89,7 @@ pub trait Gate: Send + Sync {
 
 /// What was decided about a call that was made or not, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Decision {
     /// What was decided.
     pub verdict: Verdict,

@@ -57,6 +57,7 @@ impl Charge {
 
 /// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Limit {
     /// The least time between two calls.
     Cooldown(Duration),

@@ -18,6 +18,7 @@ use crate::{
 
 /// Why a question could not be answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum QuestionError {
     /// The answer does not fit the question's form; the question stays open.
     #[error("{0}")]

@@ -42,6 +42,7 @@ fn facts(model: &ListedModel) -> Map<String, Value> {
 
 /// The reply of `GET /api/tags`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ModelList {
     /// The models.
     pub models: Vec<Model>,
@@ -50,6 +51,7 @@ pub struct ModelList {
 /// A model of [`ModelList`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Model {
     /// Its name, which a request repeats.
     pub name: String,
@@ -76,6 +78,7 @@ impl Model {
 /// What a model consists of.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct ModelDetails {
     /// The model that it was made from.
     pub parent_model: String,
@@ -106,6 +109,7 @@ pub struct ShowRequest {
 /// The reply of `POST /api/show`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct ModelInfo {
     /// Its license.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -136,6 +140,7 @@ pub struct ModelInfo {
 
 /// The reply of `GET /api/ps`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RunningModels {
     /// The models that are loaded.
     pub models: Vec<RunningModel>,
@@ -144,6 +149,7 @@ pub struct RunningModels {
 /// A model of [`RunningModels`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct RunningModel {
     /// Its name.
     pub name: String,
@@ -187,6 +193,7 @@ pub struct Version {
 
 /// The request to `POST /api/embed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EmbedRequest {
     /// The model.
     pub model: String,

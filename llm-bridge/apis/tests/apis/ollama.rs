@@ -639,9 +639,9 @@ fn b13_ollama_shapes_of_models_are_those_of_the_server() {
     assert_eq!((list.models[0].name.as_str(), list.models[0].details.format.as_str()), ("m:latest", "gguf"));
     let show: models::ShowRequest = serde_json::from_value(json!({"name": "m"})).unwrap();
     assert_eq!(show.model, "m");
-    let info =
-        serde_json::to_value(models::ModelInfo { capabilities: vec!["tools".into()], ..Default::default() })
-            .unwrap();
+    let mut info = models::ModelInfo::default();
+    info.capabilities = vec!["tools".into()];
+    let info = serde_json::to_value(info).unwrap();
     assert_eq!((&info["model_info"], &info["capabilities"]), (&json!({}), &json!(["tools"])));
     assert_eq!(info.get("license"), None);
     for input in [json!("a"), json!(["a", "b"])] {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use toolrack_dialects::{Call, ScanOptions};
+use toolrack_dialects::Call;
 use toolrack_dialects_fuzz::{
     Setup, assert_calls_are_whole,
     common::{Seen, every, parsed, rebuilt, scan},
@@ -41,7 +41,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
     assert_calls_are_whole(&whole, setup.options.deltas);
     assert_eq!(rebuilt(&whole), text);
-    let other = ScanOptions { deltas: !setup.options.deltas, ..setup.options };
+    let deltas = !setup.options.deltas;
+    let other = setup.options.deltas(deltas);
     let other = scan(&text, &[], &setup.offered, &other);
     // What deltas have reported already cannot be mended any more.
     if !mended(&whole) && !mended(&other) {

@@ -73,8 +73,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((name, arguments, cuts)) = case(bytes) else { return };
     // Numbers are only as exact as their reader, so both sides come from text.
     let given: Value = serde_json::from_str(&Value::from(arguments.clone()).to_string()).expect("JSON");
-    let schema = Some(Arc::new(schema(&arguments)));
-    let offered = Arc::new(Offered::new([OfferedTool { name: name.clone(), schema, tag: None }]));
+    let offered = Arc::new(Offered::new([OfferedTool::new(&name).schema(schema(&arguments))]));
     for row in dialects() {
         let Some(call) = row.call(&name, &arguments) else { continue };
         for (before, after) in [("", ""), ("Text: a `b`.\n", "\nand on")] {

@@ -8,7 +8,7 @@ use std::alloc::System;
 
 use cap::Cap;
 use libfuzzer_sys::fuzz_target;
-use toolrack_dialects::{Event, ScanOptions, Scanner};
+use toolrack_dialects::{Event, Scanner};
 use toolrack_dialects_fuzz::{Setup, text};
 
 #[global_allocator]
@@ -32,7 +32,7 @@ struct Work {
 
 fn read(text: &str, setup: &Setup) -> Work {
     let cuts = setup.cuts(text);
-    let options = ScanOptions { max_call_bytes: CAP, ..setup.options.clone() };
+    let options = setup.options.clone().max_call_bytes(CAP);
     let (held, allocated) = (ALLOCATOR.allocated(), ALLOCATOR.total_allocated());
     let mut work = Work { allocated: 0, held: 0, reported: 0 };
     let mut scanner = Scanner::new(setup.offered.clone(), options);

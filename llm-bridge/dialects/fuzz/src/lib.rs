@@ -118,12 +118,8 @@ impl Setup {
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let ([flags, sizes @ ..], rest) = bytes.split_first_chunk::<5>()?;
         let cap = if flags & 0x40 == 0 { ScanOptions::default().max_call_bytes } else { 40 };
-        let options = ScanOptions {
-            thinking: flags & 1 != 0,
-            deltas: flags & 2 != 0,
-            max_call_bytes: cap,
-            ..ScanOptions::default()
-        };
+        let options =
+            ScanOptions::default().thinking(flags & 1 != 0).deltas(flags & 2 != 0).max_call_bytes(cap);
         let sizes = sizes.map(|size| usize::from(size % 16) + 1);
         Some((Self { options, offered: offered(flags >> 2 & 3), sizes }, rest))
     }
@@ -150,11 +146,11 @@ fn offered(kind: u8) -> Arc<Offered> {
     Arc::new(match kind {
         0 => Offered::any(),
         1 => Offered::none(),
-        _ => Offered::new([OfferedTool {
-            name: "f".into(),
-            schema: Some(Arc::new(schema)),
-            tag: Some(Tag { tag_prefix: "TAG".into(), strip_from_display: kind == 2, ..Tag::default() }),
-        }]),
+        _ => {
+            let mut tag = Tag::new("TAG");
+            tag.strip_from_display = kind == 2;
+            Offered::new([OfferedTool::new("f").schema(schema).tag(tag)])
+        }
     })
 }
 

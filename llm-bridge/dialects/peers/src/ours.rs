@@ -14,17 +14,17 @@ use crate::{
 /// The tools of a case as the scanner takes them.
 pub fn offered(tools: Option<&[Tool]>) -> Arc<Offered> {
     let Some(tools) = tools else { return Arc::new(Offered::any()) };
-    Arc::new(Offered::new(tools.iter().map(|tool| OfferedTool {
-        name: tool.name.clone(),
-        schema: tool.parameters.clone().map(Arc::new),
-        tag: None,
+    Arc::new(Offered::new(tools.iter().map(|tool| {
+        let mut offered = OfferedTool::new(&tool.name);
+        offered.schema = tool.parameters.clone().map(Arc::new);
+        offered
     })))
 }
 
 /// The calls that the scanner finds in a case; in pieces also with deltas.
 pub fn read(case: &Case, mode: Mode) -> Vec<Called> {
     let deltas = mode == Mode::Pieces;
-    let options = ScanOptions { thinking: case.thinking, deltas, ..ScanOptions::default() };
+    let options = ScanOptions::default().thinking(case.thinking).deltas(deltas);
     let mut scanner = Scanner::new(offered(case.tools.as_deref()), options);
     let mut calls = Vec::new();
     let mut sink = |event: Event<'_>| {

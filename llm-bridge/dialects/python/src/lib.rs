@@ -207,7 +207,7 @@ impl Scanner {
         deltas: bool,
         max_call_bytes: usize,
     ) -> PyResult<Self> {
-        let options = ScanOptions { deltas, max_call_bytes, ..options(thinking, dialect)? };
+        let options = options(thinking, dialect)?.deltas(deltas).max_call_bytes(max_call_bytes);
         Ok(Self { scanner: dialects::Scanner::new(offered(tools)?, options), is_finished: false })
     }
 
@@ -240,7 +240,7 @@ fn parse(
     dialect: Option<&str>,
 ) -> PyResult<Parsed> {
     let (offered, options) = (offered(tools)?, options(thinking, dialect)?);
-    let dialects::Parsed { content, reasoning, calls, dialect } =
+    let dialects::Parsed { content, reasoning, calls, dialect, .. } =
         py.detach(|| dialects::parse(text, offered, options));
     let calls = PyTuple::new(
         py,
@@ -291,13 +291,12 @@ fn to_python<'py>(py: Python<'py>, event: Event<'_>) -> PyResult<Bound<'py, PyAn
 }
 
 fn options(thinking: bool, dialect: Option<&str>) -> PyResult<ScanOptions> {
-    let only = dialect.map(|asked| {
-        let known = dialects::dialects().map(|dialect| dialect.name).find(|name| *name == asked);
-        known.ok_or_else(|| {
-            PyValueError::new_err(format!("no dialect is called {asked:?}; dialect_names() lists them"))
-        })
+    let options = ScanOptions::default().thinking(thinking);
+    let Some(name) = dialect else { return Ok(options) };
+    let row = dialects::dialect(name).ok_or_else(|| {
+        PyValueError::new_err(format!("no dialect is called {name:?}; dialect_names() lists them"))
     });
-    Ok(ScanOptions { thinking, only: only.transpose()?, ..ScanOptions::default() })
+    Ok(options.only(row?))
 }
 
 /// The tools of a list of names or of tools as the APIs have them. Without a list any name is that of a tool.
@@ -313,7 +312,7 @@ fn offered(tools: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Offered>> {
 
 fn offered_tool(tool: &Bound<'_, PyAny>) -> PyResult<OfferedTool> {
     if let Ok(name) = tool.extract::<String>() {
-        return Ok(OfferedTool { name, ..OfferedTool::default() });
+        return Ok(OfferedTool::new(name));
     }
     let Ok(tool) = tool.cast::<PyDict>() else {
         return Err(PyTypeError::new_err("a tool is its name, or a dict with `name` and `parameters`"));
@@ -323,10 +322,12 @@ fn offered_tool(tool: &Bound<'_, PyAny>) -> PyResult<OfferedTool> {
         serde_json::from_str(&text).map_err(|error| PyValueError::new_err(error.to_string()))?;
     let tool = tool.get("function").unwrap_or(&tool);
     let name = tool.get("name").and_then(Value::as_str);
-    let name = name.ok_or_else(|| PyValueError::new_err("a tool has no `name`"))?.to_owned();
+    let name = name.ok_or_else(|| PyValueError::new_err("a tool has no `name`"))?;
     // As OpenAI, Anthropic and MCP call it.
     let schema = ["parameters", "input_schema", "inputSchema"].into_iter().find_map(|key| tool.get(key));
-    Ok(OfferedTool { name, schema: schema.cloned().map(Arc::new), tag: None })
+    let mut offered = OfferedTool::new(name);
+    offered.schema = schema.cloned().map(Arc::new);
+    Ok(offered)
 }
 
 /// A text as Python writes it, near enough for a `repr`.

@@ -11,7 +11,7 @@ use super::{
     named::{Head, NamedStyle},
     rows::{ROWS, THINK, TURNS},
     suffix,
-    table::{DIALECTS, DelimiterKind, Dialect, Form},
+    table::{DelimiterKind, Dialect, Form, others},
 };
 pub(super) use finder::{Finder, Needles};
 use words::{Word, Words};
@@ -96,7 +96,7 @@ impl Delimiters {
     }
 
     fn new() -> Self {
-        let mut rows: Vec<&'static Dialect> = DIALECTS.iter().collect();
+        let mut rows: Vec<&'static Dialect> = others().iter().collect();
         // Link order is arbitrary; the order rows are asked in must not be.
         rows.sort_by_key(|row| row.name);
         let rows: Vec<&'static Dialect> = ROWS.iter().copied().flatten().chain(rows).collect();

@@ -18,6 +18,7 @@ pub(super) use self::{
 
 /// How the arguments of a call are written as literals.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct LiteralStyle {
     /// What stands between a key and its value: `b'='` or `b':'`.
     pub assign: u8,
@@ -29,6 +30,17 @@ pub struct LiteralStyle {
 }
 
 impl LiteralStyle {
+    /// Python's notation, but for what stands between a key and its value and what ends the arguments.
+    pub const fn new(assign: u8, close: u8) -> Self {
+        Self { assign, close, quotes: &[] }
+    }
+
+    /// The style with these delimiters of strings, and its own notation.
+    pub const fn quotes(mut self, quotes: &'static [&'static str]) -> Self {
+        self.quotes = quotes;
+        self
+    }
+
     fn is_python(&self) -> bool {
         self.quotes.is_empty()
     }

@@ -33,6 +33,7 @@ use super::{
 
 /// How calls of one dialect are written.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct NamedStyle {
     /// Where the tool's name stands.
     pub head: Head,
@@ -48,6 +49,23 @@ pub struct NamedStyle {
 const PRINT: &str = "print(";
 
 impl NamedStyle {
+    /// A call whose arguments end it.
+    pub const fn new(head: Head, arguments: Arguments) -> Self {
+        Self { head, arguments, end: &[], list: false }
+    }
+
+    /// The style with this behind the arguments, in this order.
+    pub const fn end(mut self, end: &'static [&'static str]) -> Self {
+        self.end = end;
+        self
+    }
+
+    /// The style with calls as the elements of a list.
+    pub const fn in_list(mut self) -> Self {
+        self.list = true;
+        self
+    }
+
     /// Calls are written as in a program.
     fn is_program(&self) -> bool {
         let Arguments::Literals(style) = self.arguments else { return false };

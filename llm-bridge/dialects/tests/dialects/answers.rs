@@ -28,7 +28,7 @@ fn b1_whole_answers_are_read_in_any_pieces() {
     let (mut wrong, mut ids) = (Vec::new(), BTreeSet::new());
     for line in include_str!("../data/answers.jsonl").lines() {
         let case: Value = serde_json::from_str(line).unwrap();
-        let options = ScanOptions { thinking: case["thinking"] == true, ..ScanOptions::default() };
+        let options = ScanOptions::default().thinking(case["thinking"] == true);
         let read = read(case["input"].as_str().unwrap(), &offered, &options);
         let calls = read.calls.iter().map(|call| {
             let arguments = serde_json::from_str::<Value>(&call.arguments).unwrap();

@@ -61,7 +61,7 @@ pub fn every(text: &str, size: usize) -> Vec<usize> {
 /// Reads the text whole and in pieces, and asks that it makes no difference.
 pub fn read(text: &str, offered: &Arc<Offered>, options: &ScanOptions) -> Parsed {
     for deltas in [options.deltas, true] {
-        let options = ScanOptions { deltas, ..options.clone() };
+        let options = options.clone().deltas(deltas);
         let whole = scan(text, &[], offered, &options);
         assert_eq!(rebuilt(&whole), text);
         for size in [1, 2, 3, 7] {
@@ -92,11 +92,7 @@ fn without_deltas(seen: &[Seen]) -> Vec<&Seen> {
 
 /// Tools with these arguments schemas.
 pub fn offering(tools: Value) -> Arc<Offered> {
-    let tool = |(name, schema): (&String, &Value)| OfferedTool {
-        name: name.clone(),
-        schema: Some(Arc::new(schema.clone())),
-        tag: None,
-    };
+    let tool = |(name, schema): (&String, &Value)| OfferedTool::new(name).schema(schema.clone());
     Arc::new(Offered::new(tools.as_object().unwrap().iter().map(tool)))
 }
 
@@ -140,11 +136,9 @@ pub fn offered(tools: &Value) -> Arc<Offered> {
     let Some(tools) = tools.as_array() else { return Arc::new(Offered::any()) };
     Arc::new(Offered::new(tools.iter().map(|tool| {
         let function = tool.get("function").unwrap_or(tool);
-        OfferedTool {
-            name: function["name"].as_str().unwrap_or_default().into(),
-            schema: function.get("parameters").cloned().map(Arc::new),
-            tag: None,
-        }
+        let mut tool = OfferedTool::new(function["name"].as_str().unwrap_or_default());
+        tool.schema = function.get("parameters").cloned().map(Arc::new);
+        tool
     })))
 }
 

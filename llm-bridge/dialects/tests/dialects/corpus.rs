@@ -149,7 +149,7 @@ pub fn find(case: &Case) -> Found {
         || Offered::any().into(),
         |tools| offered(&Value::from_iter(tools.iter().map(|tool| Value::from_iter(tool.clone())))),
     );
-    let options = ScanOptions { thinking: case.thinking, ..ScanOptions::default() };
+    let options = ScanOptions::default().thinking(case.thinking);
     let whole = scan(&case.input, &[], &tools, &options);
     let mut found = Found { pieces: vec![String::new()], ..Found::default() };
     for (name, cuts) in cuttings(&case.id, &case.input) {

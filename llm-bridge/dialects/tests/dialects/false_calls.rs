@@ -25,11 +25,7 @@ fn tools() -> Arc<Offered> {
     let schema = Arc::new(json!({"type": "object", "properties": {
         "query": {"type": "string"}, "key": {"type": "string"}, "text": {"type": "string"},
         "command": {"type": "string"}, "limit": {"type": "integer"}}}));
-    Arc::new(Offered::new(NAMES.map(|name| OfferedTool {
-        name: name.into(),
-        schema: Some(Arc::clone(&schema)),
-        tag: None,
-    })))
+    Arc::new(Offered::new(NAMES.map(|name| OfferedTool::new(name).schema(Arc::clone(&schema)))))
 }
 
 /// Whether a text holds a delimiter of thinking, or a line that begins with a model's own token.
@@ -45,7 +41,7 @@ fn fault(text: &str, offered: &Arc<Offered>) -> Option<String> {
     let cuts: Vec<usize> =
         (PIECE..text.len()).step_by(PIECE).map(|cut| text.floor_char_boundary(cut)).collect();
     for (cuts, deltas) in [(&[][..], false), (&cuts[..], true)] {
-        let seen = scan(text, cuts, offered, &ScanOptions { deltas, ..ScanOptions::default() });
+        let seen = scan(text, cuts, offered, &ScanOptions::default().deltas(deltas));
         let mut content = String::new();
         for event in &seen {
             match event {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::{expect, offering, read};
 use serde_json::{Value, json};
-use toolrack_dialects::{Offered, ScanOptions, parse};
+use toolrack_dialects::{Offered, ScanOptions, dialect, parse};
 
 fn tools() -> Arc<Offered> {
     let text = json!({"type": "string"});
@@ -150,7 +150,7 @@ fn d12_a_call_in_thinking_is_read_where_nothing_else_was_written() {
         assert_eq!(read.calls[0].arguments, r#"{"room": "hall"}"#);
         assert_eq!((read.reasoning.trim(), read.content.trim()), ("It is dark.", ""), "{text}");
     }
-    let options = ScanOptions { thinking: true, ..ScanOptions::default() };
+    let options = ScanOptions::default().thinking(true);
     let two = read(&format!("Dark.\n{call}\n{call}\n</think>\n"), &tools(), &options);
     assert_eq!((two.calls.len(), two.reasoning.trim()), (2, "Dark."));
     for text in [
@@ -319,18 +319,19 @@ fn d2_calls_of_another_dialect_in_a_value_are_not_made() {
 #[test]
 fn p8_tags_around_an_answer_are_dropped_where_the_model_is_known() {
     let answer = |tag: &str| format!("<think>ok</think>\n<{tag}>\nHi there\n</{tag}>");
+    let only = |name: &str| ScanOptions::default().only(dialect(name).unwrap());
     for (tag, row) in [("answer", "hunyuan_a13b"), ("response", "ernie45")] {
         for (only, content) in [
-            (Some(row), "Hi there\n".to_owned()),
-            (Some("hermes"), rest(&answer(tag))),
-            (None, rest(&answer(tag))),
+            (only(row), "Hi there\n".to_owned()),
+            (only("hermes"), rest(&answer(tag))),
+            (ScanOptions::default(), rest(&answer(tag))),
         ] {
-            let read = read(&answer(tag), &tools(), &ScanOptions { only, ..ScanOptions::default() });
+            let read = read(&answer(tag), &tools(), &only);
             assert_eq!((read.content, read.reasoning.as_str()), (content, "ok"), "{only:?}");
         }
         // The opening one in a sentence, and the closing one before more text, are tags like any.
         let text = format!("Say <{tag}> first. </{tag}> comes last.");
-        let read = read(&text, &tools(), &ScanOptions { only: Some(row), ..ScanOptions::default() });
+        let read = read(&text, &tools(), &only(row));
         assert_eq!(read.content, text);
     }
 }

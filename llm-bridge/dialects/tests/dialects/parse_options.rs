@@ -11,17 +11,14 @@ use toolrack_dialects::{Abort, Offered, OfferedTool, ParseOptions, Parsed, ScanO
 
 fn tools() -> Arc<Offered> {
     let schema = json!({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}});
-    let tag = Tag { tag_prefix: "WEATHER".into(), ..Tag::default() };
-    let shown = Tag { tag_prefix: "LOOK".into(), strip_from_display: false, ..Tag::default() };
-    Arc::new(Offered::new([("weather", Some(tag)), ("search", Some(shown))].map(|(name, tag)| OfferedTool {
-        name: name.into(),
-        schema: Some(Arc::new(schema.clone())),
-        tag,
-    })))
+    let mut shown = Tag::new("LOOK");
+    shown.strip_from_display = false;
+    let tools = [("weather", Tag::new("WEATHER")), ("search", shown)];
+    Arc::new(Offered::new(tools.map(|(name, tag)| OfferedTool::new(name).schema(schema.clone()).tag(tag))))
 }
 
 fn options(names: &str, deltas: bool) -> ScanOptions {
-    ScanOptions { parsing: names.parse().unwrap(), deltas, ..ScanOptions::default() }
+    ScanOptions::default().parsing(names.parse().unwrap()).deltas(deltas)
 }
 
 /// The events of a text, which do not depend on how it is cut, nor what is found on whether deltas are asked for.
@@ -366,7 +363,7 @@ fn b1_exceptions_with_the_options_of_their_peers() {
         let text = case["input"].as_str().unwrap();
         let offered = crate::common::offered(&case["tools"]);
         let right = |names: &str| {
-            let options = ScanOptions { thinking: case["thinking"] == true, ..options(names, false) };
+            let options = options(names, false).thinking(case["thinking"] == true);
             let read = parsed(&scan(text, &[], &offered, &options));
             let fits = |ours: &str, theirs: &Value| {
                 theirs.as_str().is_none_or(|theirs| ours.trim() == theirs.trim())

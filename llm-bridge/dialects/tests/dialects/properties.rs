@@ -157,11 +157,11 @@ fn tools(kind: u8) -> Arc<Offered> {
     Arc::new(match kind {
         0 => Offered::any(),
         1 => Offered::none(),
-        _ => Offered::new([OfferedTool {
-            name: "f".into(),
-            schema: Some(Arc::new(schema)),
-            tag: Some(Tag { tag_prefix: "TAG".into(), strip_from_display: kind == 2, ..Tag::default() }),
-        }]),
+        _ => {
+            let mut tag = Tag::new("TAG");
+            tag.strip_from_display = kind == 2;
+            Offered::new([OfferedTool::new("f").schema(schema).tag(tag)])
+        }
     })
 }
 
@@ -220,7 +220,7 @@ fn b1_texts_that_random_ones_found() {
             58,
         ),
     ] {
-        let options = ScanOptions { thinking, deltas: true, max_call_bytes: cap, ..ScanOptions::default() };
+        let options = ScanOptions::default().thinking(thinking).deltas(true).max_call_bytes(cap);
         check_cuts(text, &tools(2), &options, &[crate::common::every(text, 1)]).unwrap();
     }
 }
@@ -233,7 +233,7 @@ proptest! {
         text in text(), kind in 0u8..4, thinking: bool, deltas: bool, seed: u64,
         cap in prop_oneof![5 => Just(8usize << 20), 1 => 10usize..60], reading in reading(),
     ) {
-        let options = ScanOptions { thinking, deltas, max_call_bytes: cap, parsing: reading, ..ScanOptions::default() };
+        let options = ScanOptions::default().thinking(thinking).deltas(deltas).max_call_bytes(cap).parsing(reading);
         let mut dice = Dice(seed | 1);
         let cuts = [crate::common::every(&text, 1), dice.cuts(&text), dice.cuts(&text)];
         check_cuts(&text, &tools(kind), &options, &cuts)?;
@@ -294,8 +294,8 @@ proptest! {
             };
             properties.insert(key.clone(), json!({"type": kind}));
         }
-        let schema = Some(Arc::new(json!({"properties": properties})));
-        let offered = Arc::new(Offered::new([OfferedTool { name: name.clone(), schema, tag: None }]));
+        let tool = OfferedTool::new(&name).schema(json!({"properties": properties}));
+        let offered = Arc::new(Offered::new([tool]));
         for row in dialects() {
             let Some(call) = row.call(&name, &arguments) else {
                 prop_assert!(name != "f" || !matches!(row.forms, [Form::Json(_), ..]), "{arguments:?}");
@@ -390,7 +390,7 @@ fn b1_hostile_input_is_linear() {
         }),
     ];
     let run = |text: &str, size: usize, parsing: ParseOptions| -> Duration {
-        let options = ScanOptions { parsing, ..ScanOptions::default() };
+        let options = ScanOptions::default().parsing(parsing);
         let start = Instant::now();
         let seen = scan(text, &crate::common::every(text, size), &tools(2), &options);
         let took = start.elapsed();
@@ -429,8 +429,8 @@ fn b1_bfcl_in_every_dialect() {
                 text.push_str(&row.call(name, arguments).unwrap_or_else(|| panic!("{}: {call}", row.name)));
                 text.push_str("\nand then\n");
             }
-            for only in [None, None, Some(row.name)] {
-                let options = ScanOptions { only, ..ScanOptions::default() };
+            for only in [None, None, Some(row)] {
+                let options = only.into_iter().fold(ScanOptions::default(), ScanOptions::only);
                 let seen = scan(&text, &dice.cuts(&text), &offered, &options);
                 let read = parsed(&seen);
                 assert_eq!(rebuilt(&seen), text);

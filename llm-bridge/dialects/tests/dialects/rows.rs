@@ -33,9 +33,9 @@ fn b1_own_cases_in_any_pieces() {
         let (id, text) = (case["id"].as_str().unwrap(), case["input"].as_str().unwrap());
         let offered = offered(&case["tools"]);
         let row = dialect(case["dialect"].as_str().unwrap()).unwrap();
-        for only in [None, Some(row.name)] {
-            let thinking = case["thinking"] == true;
-            let options = ScanOptions { thinking, only, ..ScanOptions::default() };
+        for only in [None, Some(row)] {
+            let options = ScanOptions::default().thinking(case["thinking"] == true);
+            let options = only.into_iter().fold(options, ScanOptions::only);
             let whole = scan(text, &[], &offered, &options);
             assert_eq!(rebuilt(&whole), text, "{id}");
             for size in [1, 3, 7] {
@@ -45,7 +45,7 @@ fn b1_own_cases_in_any_pieces() {
             // Dialects that write a call alike are distinguished only by who knows the model.
             let named = only.is_none() || read.calls.iter().all(|call| call.dialect == row.name);
             if !named || !is_right(&read, &case["expect"]) {
-                wrong.push(format!("{id}, only {only:?}\n  {text:?}\n  {read:?}\n  {}", case["expect"]));
+                wrong.push(format!("{id}, only {options:?}\n  {text:?}\n  {read:?}\n  {}", case["expect"]));
             }
         }
     }
@@ -67,7 +67,7 @@ fn b1_every_dialect_has_cases() {
 
 fn forecast() -> Arc<Offered> {
     let schema = json!({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}});
-    let tool = OfferedTool { name: "forecast".into(), schema: Some(schema.into()), tag: None };
+    let tool = OfferedTool::new("forecast").schema(schema);
     Arc::new(Offered::new([tool]))
 }
 

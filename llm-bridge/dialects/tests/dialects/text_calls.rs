@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use crate::common::{Dice, Seen, every, lines, offered, parsed, scan};
 use serde_json::{Value, json};
-use toolrack_dialects::{Abort, Offered, OfferedTool, Parsed, ScanOptions, Tag, parse, strip_thinking};
+use toolrack_dialects::{
+    Abort, Offered, OfferedTool, Parsed, ScanOptions, Tag, dialect, parse, strip_thinking,
+};
 
 fn tools() -> Arc<Offered> {
     let schema = json!({"type": "object", "properties": {
         "city": {"type": "string"}, "days": {"type": "integer"}, "tags": {"type": "array"}}});
-    Arc::new(Offered::new(["weather", "search"].map(|name| OfferedTool {
-        name: name.into(),
-        schema: Some(Arc::new(schema.clone())),
-        tag: None,
-    })))
+    Arc::new(Offered::new(["weather", "search"].map(|name| OfferedTool::new(name).schema(schema.clone()))))
 }
 
 /// Reads the text whole and in pieces, and asks that it makes no difference.
@@ -257,30 +255,16 @@ fn p7_values_keep_their_white_space_and_marks() {
 
 fn tagged(strip: bool) -> Arc<Offered> {
     let schema = Arc::new(json!({"properties": {"count": {"type": "integer"}, "topic": {"type": "string"}}}));
-    let tool = |name: &str, tag: Tag| OfferedTool {
-        name: name.into(),
-        schema: Some(Arc::clone(&schema)),
-        tag: Some(tag),
+    let tool = |name: &str, pattern: Option<&str>, groups: &[&str]| {
+        let mut tag = Tag::new(name.to_uppercase());
+        tag.arg_pattern = pattern.map_or(tag.arg_pattern, str::to_owned);
+        tag.arg_groups = groups.iter().map(|&group| group.to_owned()).collect();
+        tag.strip_from_display = strip;
+        OfferedTool::new(name).schema(Arc::clone(&schema)).tag(tag)
     };
     Arc::new(Offered::new([
-        tool(
-            "research",
-            Tag {
-                tag_prefix: "RESEARCH".into(),
-                arg_groups: vec!["topic".into()],
-                strip_from_display: strip,
-                ..Tag::default()
-            },
-        ),
-        tool(
-            "learning",
-            Tag {
-                tag_prefix: "LEARNING".into(),
-                arg_pattern: r"(factual|communication)\s+(\d+)".into(),
-                arg_groups: vec!["topic".into(), "count".into()],
-                strip_from_display: strip,
-            },
-        ),
+        tool("research", None, &["topic"]),
+        tool("learning", Some(r"(factual|communication)\s+(\d+)"), &["topic", "count"]),
     ]))
 }
 
@@ -329,7 +313,7 @@ fn p8_thinking_is_kept_apart() {
 
 #[test]
 fn p8_thinking_begun_in_the_prompt() {
-    let options = ScanOptions { thinking: true, ..ScanOptions::default() };
+    let options = ScanOptions::default().thinking(true);
     for text in ["Hm.</think>\n\nAnswer.", "<think>Hm.</think>Answer.", "Hm.</think>Answer."] {
         let parsed = read_with(text, &tools(), &options);
         assert_eq!((parsed.reasoning.as_str(), parsed.content.as_str()), ("Hm.", "Answer."), "{text}");
@@ -441,7 +425,7 @@ fn p8_calls_after_thinking() {
 
 #[test]
 fn p7_deltas_are_the_arguments() {
-    let options = ScanOptions { deltas: true, ..ScanOptions::default() };
+    let options = ScanOptions::default().deltas(true);
     for text in [
         "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo \\u00e5\", \"days\": 3, \"tags\": [1, true]}}</tool_call>",
         "<function=weather>\n<parameter=city>\nOs\"lo\nand <b>more\n\n</parameter>\n<parameter=days>3</parameter></function>",
@@ -474,7 +458,7 @@ fn p7_deltas_are_the_arguments() {
 
 #[test]
 fn p7_a_pinned_dialect_narrows() {
-    let options = ScanOptions { only: Some("hermes"), ..ScanOptions::default() };
+    let options = ScanOptions::default().only(dialect("hermes").unwrap());
     let xml = "<function=weather><parameter=city>x</parameter></function>";
     assert_eq!(parse(xml, tools(), options.clone()).content, xml);
     assert_eq!(parse("<tool_call>{\"name\":\"weather\"}</tool_call>", tools(), options).calls.len(), 1);
@@ -482,7 +466,7 @@ fn p7_a_pinned_dialect_narrows() {
 
 #[test]
 fn p7_a_call_longer_than_the_cap_is_text() {
-    let options = ScanOptions { max_call_bytes: 100, ..ScanOptions::default() };
+    let options = ScanOptions::default().max_call_bytes(100);
     let text = format!(
         "<tool_call>{{\"name\":\"weather\",\"arguments\":{{\"city\":\"{}\"}}}}</tool_call>",
         "x".repeat(200)
@@ -498,7 +482,7 @@ fn b1_corpus_keeps_every_byte() {
         let (id, text) = (&case["id"], case["input"].as_str().unwrap());
         let offered = offered(&case["tools"]);
         for thinking in [false, true] {
-            let options = ScanOptions { thinking, ..ScanOptions::default() };
+            let options = ScanOptions::default().thinking(thinking);
             let whole = scan(text, &[], &offered, &options);
             assert_eq!(crate::common::rebuilt(&whole), text, "{id}");
             for cuts in [every(text, 1), every(text, 3), every(text, 7), dice.cuts(text), dice.cuts(text)] {
@@ -532,7 +516,7 @@ fn p7_an_array_with_anything_but_calls_is_text() {
             let parsed = read(&text);
             assert_eq!(parsed.calls, [], "{text}");
             assert_eq!(parsed.content, text);
-            let deltas = ScanOptions { deltas: true, ..ScanOptions::default() };
+            let deltas = ScanOptions::default().deltas(true);
             assert_eq!(content_of(&text, &deltas), text);
         }
         // What comes after the array is read as ever.
@@ -599,7 +583,7 @@ fn p7_a_stray_backtick_hides_no_call() {
             let parsed = read(&text);
             assert_eq!(calls(&parsed), [("weather", r#"{"city": "Oslo"}"#)], "{text}");
             assert_eq!(parsed.content, format!("{before}{after}"));
-            let deltas = ScanOptions { deltas: true, ..ScanOptions::default() };
+            let deltas = ScanOptions::default().deltas(true);
             assert_eq!(read_with(&text, &tools(), &deltas).calls.len(), 1);
         }
         for text in [
@@ -647,11 +631,9 @@ fn g16_cases_that_lost_their_schema_are_parsed_with_it() {
     );
     let typed = |kind: &str| json!({"type": kind});
     let tool = |name: &str, properties: Value| {
-        Arc::new(Offered::new([OfferedTool {
-            name: name.into(),
-            schema: Some(Arc::new(json!({"type": "object", "properties": properties}))),
-            tag: None,
-        }]))
+        Arc::new(Offered::new([
+            OfferedTool::new(name).schema(json!({"type": "object", "properties": properties}))
+        ]))
     };
     let echo = json!({"text": typed("string"), "count": typed("integer"), "items": typed("array")});
     let create = json!({"tags": typed("array"), "shipping": typed("object"), "note": typed("string")});

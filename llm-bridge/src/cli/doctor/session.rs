@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 use toolrack_apis::{
     CallPiece, FinishReason, Message, Passing, Piece, Provider, Request, Role, Sampling, Thinking, Usage,
 };
-use toolrack_dialects::{Offered, ScanOptions, parse, thinking_ends};
+use toolrack_dialects::{Offered, ScanOptions, dialect, parse, thinking_ends};
 
 use crate::{
     turn::{ChatSettings, could_not_read, raw_text},
@@ -186,13 +186,9 @@ impl<'s> Session<'s> {
     }
 
     /// How an answer is read.
-    pub(super) fn scan_options(&self, answered: &Answered, only: Option<&'static str>) -> ScanOptions {
-        ScanOptions {
-            thinking: answered.begins_thinking,
-            parsing: self.chat.parsing,
-            only,
-            ..ScanOptions::default()
-        }
+    pub(super) fn scan_options(&self, answered: &Answered, only: Option<&str>) -> ScanOptions {
+        let options = ScanOptions::default().thinking(answered.begins_thinking).parsing(self.chat.parsing);
+        only.and_then(dialect).into_iter().fold(options, ScanOptions::only)
     }
 }
 
@@ -289,7 +285,7 @@ impl ThinkingSeen {
     pub(super) fn note(&mut self, answered: &Answered) {
         self.in_field |= !answered.reasoning.trim().is_empty();
         let read = |thinking| {
-            let options = ScanOptions { thinking, ..ScanOptions::default() };
+            let options = ScanOptions::default().thinking(thinking);
             parse(&answered.text, Offered::none().into(), options)
         };
         if !read(false).reasoning.trim().is_empty() {

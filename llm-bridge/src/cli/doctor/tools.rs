@@ -75,10 +75,10 @@ fn functions() -> [Value; 2] {
 }
 
 fn offered() -> Arc<Offered> {
-    let tool = |mut function: Value| OfferedTool {
-        name: function.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        schema: function.get_mut("parameters").map(|schema| schema.take().into()),
-        tag: None,
+    let tool = |mut function: Value| {
+        let mut tool = OfferedTool::new(function.get("name").and_then(Value::as_str).unwrap_or_default());
+        tool.schema = function.get_mut("parameters").map(|schema| schema.take().into());
+        tool
     };
     Arc::new(Offered::new(functions().map(tool)))
 }

@@ -298,6 +298,7 @@ impl From<ChatError> for ApiError {
             ChatError::ChatFull { .. } => (StatusCode::CONFLICT, "chat_full"),
             ChatError::TurnRunning => (StatusCode::CONFLICT, "turn_running"),
             ChatError::TooManyTurns { .. } => (StatusCode::TOO_MANY_REQUESTS, "too_many_turns"),
+            _ => return Self::internal(fault.to_string()),
         };
         Self::new(status, kind, fault.to_string())
     }

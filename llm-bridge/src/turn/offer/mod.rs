@@ -398,29 +398,26 @@ fn offered(
     let is_described = |tool: &Tool| described.iter().any(|(other, _)| other.name() == tool.name());
     let named = selection.tools().iter().filter_map(|tool| Some((tool, names.wire(tool.name())?)));
     let server = named.flat_map(|(tool, wire)| {
-        let schema = Some(Arc::clone(&tool.spec().input_schema));
-        let tag = tool.policy().text_tag.filter(|_| is_described(tool)).map(|tag| Tag {
-            tag_prefix: tag.tag_prefix.to_owned(),
-            arg_pattern: tag.arg_pattern.to_owned(),
-            arg_groups: tag.arg_groups.iter().map(|group| (*group).to_owned()).collect(),
-            strip_from_display: tag.strip_from_display,
+        let named = |name: &str| OfferedTool::new(name).schema(Arc::clone(&tool.spec().input_schema));
+        let mut offered = named(wire);
+        offered.tag = tool.policy().text_tag.filter(|_| is_described(tool)).map(|declared| {
+            let mut tag = Tag::new(declared.tag_prefix);
+            tag.arg_pattern = declared.arg_pattern.to_owned();
+            tag.arg_groups = declared.arg_groups.iter().map(|group| (*group).to_owned()).collect();
+            tag.strip_from_display = declared.strip_from_display;
+            tag
         });
         // A model that knows a tool by its own name with the dot may use that, where the client has none of that name.
         let is_free = !client.iter().any(|client| client.name == tool.name());
-        let own = (tool.name() != wire && is_free).then(|| OfferedTool {
-            name: tool.name().to_owned(),
-            schema: schema.clone(),
-            tag: None,
-        });
-        [Some(OfferedTool { name: wire.to_owned(), schema, tag }), own].into_iter().flatten()
+        let own = (tool.name() != wire && is_free).then(|| named(tool.name()));
+        [Some(offered), own].into_iter().flatten()
     });
-    let client = client.iter().map(|tool| OfferedTool {
-        name: tool.name.clone(),
-        schema: match &tool.input {
-            ToolInput::Json { schema, .. } => schema.clone(),
-            ToolInput::Text { .. } => None,
-        },
-        tag: None,
+    let client = client.iter().map(|tool| {
+        let mut offered = OfferedTool::new(&tool.name);
+        if let ToolInput::Json { schema, .. } = &tool.input {
+            offered.schema.clone_from(schema);
+        }
+        offered
     });
     Offered::new(server.chain(client))
 }

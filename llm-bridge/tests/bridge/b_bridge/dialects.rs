@@ -26,8 +26,8 @@ fn in_prompt(name: &'static str) -> Setup {
 }
 
 /// The calls in a text, read in one dialect.
-fn calls(row: &Dialect, text: &str) -> Vec<(String, Value)> {
-    let options = ScanOptions { only: Some(row.name), ..ScanOptions::default() };
+fn calls(row: &'static Dialect, text: &str) -> Vec<(String, Value)> {
+    let options = ScanOptions::default().only(row);
     let parsed = parse(text, Offered::any().into(), options);
     parsed
         .calls

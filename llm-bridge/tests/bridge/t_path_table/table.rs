@@ -96,9 +96,10 @@ pub(crate) fn decision(row: &Row, fate: Fate, approved: bool) -> Option<Decision
         Fate::Runs if row.state == State::GateApproves => (Verdict::Approved, GATE),
         _ => return None,
     };
-    let gate = (by != GATE && row.state == State::GateApproves)
+    let mut decision = Decision::new(verdict, by);
+    decision.gate = (by != GATE && row.state == State::GateApproves)
         .then(|| Box::new(Decision::new(Verdict::Approved, GATE)));
-    Some(Decision { gate, ..Decision::new(verdict, by) })
+    Some(decision)
 }
 
 /// The tools that an entry point shows as usable, and what it says to a call of each.

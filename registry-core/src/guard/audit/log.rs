@@ -24,6 +24,7 @@ const PAGE: usize = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
 pub enum AuditEventKind {
     /// The call was about to be made.
     Intent,
@@ -42,6 +43,7 @@ impl AuditEventKind {
 
 /// How the calls came that are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OriginFilter {
     /// Out of the model's text, in whichever dialect.
     Text,

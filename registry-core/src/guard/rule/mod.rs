@@ -37,6 +37,7 @@ const PATHS: [&str; 10] = [
 /// What a rule allows of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "scope", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum RuleScope {
     /// Every call in one chat.
     Chat {
@@ -63,6 +64,7 @@ pub enum RuleScope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, EnumString)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
 pub enum RuleKind {
     /// Every call in the chat.
     Chat,
@@ -209,6 +211,7 @@ pub(super) fn tool_identity(tool: &Tool) -> String {
 
 /// Why a rule was not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RuleError {
     /// There is no such approval that this person is asked for.
     #[error("there is no such approval")]

@@ -188,6 +188,7 @@ impl Default for ChatLimits {
 
 /// Why something of a chat is not kept. The texts are for the user, but for that of [`Store`](Self::Store).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ChatError {
     /// There is no such chat, or it belongs to another user.
     #[error("there is no such chat: it was deleted, or belongs to another user")]

@@ -4,6 +4,7 @@ use crate::store::StoreError;
 
 /// Why a conversation cannot be kept or continued. The texts are for the user, but for that of [`Store`](Self::Store).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConversationError {
     /// There is none of that id among the user's responses, or one before it is missing.
     #[error(

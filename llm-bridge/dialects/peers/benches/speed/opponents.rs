@@ -14,7 +14,7 @@ use peers::{
     peer::{PIECE, dynamo, dynamo_v2, smg},
     pieces,
 };
-use toolrack_dialects::{Event, Offered, ScanOptions, Scanner};
+use toolrack_dialects::{Event, Offered, ScanOptions, Scanner, dialect};
 
 use crate::texts::{self, Form, Text};
 
@@ -42,21 +42,12 @@ pub(crate) struct Opponent {
 pub(crate) fn opponents(text: &Text, in_pieces: bool) -> Result<Vec<Opponent>, Fault> {
     let (json, xml) = (text.form != Form::Xml, text.form != Form::Json);
     let pinned = if json { "hermes" } else { "qwen3_coder" };
+    let pinned = dialect(pinned).ok_or("there is no such dialect")?;
     let input: Arc<str> = text.text.as_str().into();
     let mut all = vec![
         toolrack("Toolrack", &input, in_pieces, ScanOptions::default()),
-        toolrack(
-            "Toolrack, deltas",
-            &input,
-            in_pieces,
-            ScanOptions { deltas: true, ..ScanOptions::default() },
-        ),
-        toolrack(
-            "Toolrack, one dialect",
-            &input,
-            in_pieces,
-            ScanOptions { only: Some(pinned), ..ScanOptions::default() },
-        ),
+        toolrack("Toolrack, deltas", &input, in_pieces, ScanOptions::default().deltas(true)),
+        toolrack("Toolrack, one dialect", &input, in_pieces, ScanOptions::default().only(pinned)),
     ];
     if json {
         all.push(dynamo("hermes", &input, in_pieces));

@@ -188,7 +188,7 @@ fn b14_what_a_grammar_lets_through_is_read_as_calls_that_fit_the_schema() {
             let valid = jsonschema::validator_for(&schema).unwrap();
             for text in texts(row, &schema, Start::Answer, 40) {
                 let offered = Arc::new(Offered::new([tool(&schema)]));
-                let options = ScanOptions { only: Some(row.name), ..ScanOptions::default() };
+                let options = ScanOptions::default().only(row);
                 let parsed = parse(&text, offered, options);
                 assert!(
                     matches!(parsed.calls.len(), 1 | 2),
@@ -229,7 +229,7 @@ fn b14_what_follows_the_opening_of_a_call_is_a_call_that_fits_the_schema() {
             assert!(whole.iter().all(|text| text.starts_with(&opening)), "{}: {whole:?}", row.name);
             for call in whole.into_iter().chain(after.into_iter().map(|text| opening.clone() + &text)) {
                 let text = before_opening(row).to_owned() + &call;
-                let options = ScanOptions { only: Some(row.name), ..ScanOptions::default() };
+                let options = ScanOptions::default().only(row);
                 let parsed = parse(&text, Arc::new(Offered::new([tool(&schema)])), options);
                 let fits = |call: &crate::Call| {
                     let arguments = serde_json::from_str(&call.arguments).unwrap();
