@@ -35,7 +35,7 @@ usage: cargo xtask COMMAND
   refresh-tools [--server URL] [--json]        refresh the tools of a running server's modules
   check [--budget TOKENS]                      check names, descriptions, schemas, duplicates, size of the prompt
   corpus DIR [--all] [--pin]                   score the scanner against a folder of cases; see docs/testing.md
-  many-tools [COUNT]                           measure build, start and prompt size of many tools, compared with rmcp
+  many-tools [COUNT]                           measure build, start and prompt size of many tools, compared with rmcp and tools-rs
 ";
 
 type Result<T = ()> = std::result::Result<T, String>;

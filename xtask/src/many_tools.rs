@@ -1,4 +1,4 @@
-//! `cargo xtask many-tools`: how a thousand tools build, start and fill a prompt, beside few of them and beside `rmcp`.
+//! `cargo xtask many-tools`: how a thousand tools build, start and fill a prompt, beside few of them and beside `rmcp` and `tools-rs`.
 
 use std::{
     env,
@@ -28,9 +28,15 @@ struct Library {
     manifest: &'static str,
 }
 
-const LIBRARIES: [Library; 2] = [
-    Library { name: "toolrack", package: "thousand", manifest: "fixtures/Cargo.toml" },
+const OURS: Library = Library { name: "toolrack", package: "thousand", manifest: "fixtures/Cargo.toml" };
+
+const OTHERS: [Library; 2] = [
     Library { name: "rmcp", package: "thousand_rmcp", manifest: "fixtures/thousand_rmcp/Cargo.toml" },
+    Library {
+        name: "tools-rs",
+        package: "thousand_tools_rs",
+        manifest: "fixtures/thousand_tools_rs/Cargo.toml",
+    },
 ];
 
 /// What was seen of a library.
@@ -51,29 +57,36 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
         _ => return Err(USAGE.to_owned()),
     };
     let folder = toolrack::target_folder(root)?;
-    let [ours, theirs] = &LIBRARIES;
-    let ours = ours.measure(root, &folder, count)?;
+    let mut all = vec![OURS.measure(root, &folder, count)?];
     let prompt = prompt(&folder)?;
-    let theirs = theirs.measure(root, &folder, count)?;
-    println!(
-        "| | {FEW} tools | {count} tools | rmcp, {FEW} | rmcp, {count} | of rmcp |\n|---|--:|--:|--:|--:|--:|"
-    );
-    let row = |what: &str, ours: [Option<Duration>; 2], theirs: [Option<Duration>; 2]| {
-        let shown = |time: Option<Duration>| time.map_or_else(String::new, shown);
-        let part = match (ours, theirs) {
-            ([_, Some(ours)], [_, Some(theirs)]) => {
-                format!("{:.2}", ours.as_secs_f64() / theirs.as_secs_f64())
-            }
-            _ => String::new(),
-        };
-        let [a, b, c, d] = [ours, theirs].concat().try_into().unwrap_or_default();
-        println!("| {what} | {} | {} | {} | {} | {part} |", shown(a), shown(b), shown(c), shown(d));
-    };
-    row("build", ours.build.map(Some), theirs.build.map(Some));
-    row("build after one tool was changed", [None, Some(ours.rebuild)], [None, Some(theirs.rebuild)]);
-    row("start until all are listed", ours.start.map(Some), theirs.start.map(Some));
+    for library in &OTHERS {
+        all.push(library.measure(root, &folder, count)?);
+    }
+    print!("{}", table(&all, count));
     println!("\n{prompt}");
     Ok(ExitCode::SUCCESS)
+}
+
+/// A row for each thing that was measured: the times of every library, and the part that ours takes of each other's.
+fn table(all: &[Seen], count: usize) -> String {
+    let names = [&OURS].into_iter().chain(&OTHERS).map(|library| library.name);
+    let times: String = names.map(|name| format!(" {name}, {FEW} | {name}, {count} |")).collect();
+    let parts: String = OTHERS.iter().map(|library| format!(" of {} |", library.name)).collect();
+    let columns = all.len() * 2 + OTHERS.len();
+    let mut text = format!("| |{times}{parts}\n|---|{}\n", "--:|".repeat(columns));
+    let mut row = |what: &str, times: &dyn Fn(&Seen) -> [Option<Duration>; 2]| {
+        let cells = all.iter().flat_map(times).map(|time| time.map(shown).unwrap_or_default());
+        let many: Vec<f64> =
+            all.iter().filter_map(|seen| times(seen)[1]).map(|time| time.as_secs_f64()).collect();
+        let ours = many.first().copied().unwrap_or_default();
+        let parts = many.iter().skip(1).map(|theirs| format!("{:.2}", ours / theirs));
+        let cells: String = cells.chain(parts).map(|cell| format!(" {cell} |")).collect();
+        text.push_str(&format!("| {what} |{cells}\n"));
+    };
+    row("build", &|seen| seen.build.map(Some));
+    row("build after one tool was changed", &|seen| [None, Some(seen.rebuild)]);
+    row("start until all are listed", &|seen| seen.start.map(Some));
+    text
 }
 
 impl Library {
@@ -121,12 +134,12 @@ impl Library {
         Ok(worked_since(started, before) / STARTS)
     }
 
-    /// Adds a statement to the first tool, where the build script wrote it.
+    /// Changes what the first tool does, where the build script wrote it.
     fn change_one(&self, folder: &Path) -> Result {
         let file = self.newest_output(folder)?;
         let reported = |error: std::io::Error| format!("{}: {error}", file.display());
         let text = fs::read_to_string(&file).map_err(reported)?;
-        let changed = text.replacen("Ok(format!(\"0", "let _ = 1;\n    Ok(format!(\"0", 1);
+        let changed = text.replacen("times as usize", "times as usize + 1", 1);
         if changed == text {
             return Err(format!("{} is not as this command knows it", file.display()));
         }
@@ -208,6 +221,29 @@ fn worked_since(started: Instant, before: Option<Duration>) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn b11_each_other_library_has_its_times_and_the_part_of_them_that_ours_takes() {
+        let seen = |factor: u64| {
+            let time = |seconds: u64| Duration::from_secs(seconds * factor);
+            Seen { build: [time(1), time(8)], rebuild: time(4), start: [time(1), time(2)] }
+        };
+        let table = table(&[seen(1), seen(2), seen(4)], 300);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(
+            lines[0],
+            "| | toolrack, 10 | toolrack, 300 | rmcp, 10 | rmcp, 300 | tools-rs, 10 | tools-rs, 300 | of rmcp | of tools-rs |"
+        );
+        assert_eq!(lines[2], "| build | 1.0 s | 8.0 s | 2.0 s | 16.0 s | 4.0 s | 32.0 s | 0.50 | 0.25 |");
+        assert_eq!(
+            lines[3],
+            "| build after one tool was changed |  | 4.0 s |  | 8.0 s |  | 16.0 s | 0.50 | 0.25 |"
+        );
+        assert!(
+            lines.iter().all(|line| line.matches('|').count() == lines[0].matches('|').count()),
+            "{table}"
+        );
+    }
 
     #[test]
     fn b11_a_count_that_cannot_be_is_refused() {
