@@ -10,9 +10,13 @@ How a page is read:
 - A block `sh` is run, line by line, in one shell for each page. A command that serves is left running to the end of the page.
 - A block behind one of `sh`, with nothing but a paragraph between them, is what was printed, if it is `text` or `json`. `…` stands for anything; where a line
   is nothing else, for any lines. Lines before, between and behind those that are shown may be others.
+  A time and an id of 16 or 32 digits stand for any.
 - A command may fail where what it is to print has `error` in it, and nowhere else.
+- A block of `python` or `js` is a program that is run. What a page installs with `pip` goes into an environment of its own.
 - A block of `rust` or `toml` behind a paragraph that ends with a colon and names a file is that file.
 - What cannot be followed has a comment before it that says why: `<!-- not followed: needs systemd -->`.
+- What the reader has already is made by a command in a comment before the block, `<!-- before: mkdir notes -->`, and a value that only the reader knows is named
+  in one: `<!-- for KEY: $(toolrack key create ada) -->`.
 """
 
 import os
@@ -32,17 +36,25 @@ sys.dont_write_bytecode = True
 
 import environment
 
-PAGES = ["README.md", "docs/install.md", "docs/first-tool.md", "docs/writing-tools.md", "docs/clients/curl.md", "docs/rust.md", "docs/axum.md", "docs/apis.md"]
+PAGES = ["README.md", *(f"docs/{name}.md" for name in (
+    "install", "first-tool", "documents", "access-control", "troubleshooting", "writing-tools", "rust", "axum", "apis", "python",
+    "clients", "clients/curl", "clients/langchain", "clients/pydantic-ai", "clients/vercel-ai-sdk"))]
 
 # The longest that one command may take: the first one builds the program.
 PATIENCE = 3600
-SERVES = re.compile(r"^\s*(cargo run( --)?$|cargo run -- serve|toolrack( serve|$)|cargo xtask dev)")
+SERVES = re.compile(r"^\s*(\w+=\S+ )*(cargo run( --)?$|cargo run -- serve|toolrack( serve|$)|cargo xtask dev)")
+PROGRAMS = {"python": ("py", "python3"), "js": ("mjs", "node")}
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"
+ID = r"\b(?:[0-9a-f]{32}|[0-9a-f]{16})\b"
 ADDRESS = "http://127.0.0.1:7331/healthz"
 
 
 class Block:
-    def __init__(self, language, text, line, before, reason):
-        self.language, self.text, self.line, self.reason = language, text, line, reason
+    def __init__(self, language, text, line, before, comments):
+        self.language, self.text, self.line = language, text, line
+        self.reason = next((text for kind, text in comments if kind == "not followed"), None)
+        self.first = [text for kind, text in comments if kind == "before"]
+        self.values = {kind.removeprefix("for "): text for kind, text in comments if kind.startswith("for ")}
         # The paragraph before it.
         self.before = before
         self.output = None
@@ -55,12 +67,24 @@ class Block:
         named = re.findall(rf"`([\w./-]+\.{extension})`", self.before)
         return named[-1] if named else None
 
+    def program(self):
+        """The name of the file that it is run from."""
+        return f"line_{self.line}.{PROGRAMS[self.language][0]}"
+
+    def with_values(self, command):
+        """A command with what only the reader knows."""
+        for name, value in self.values.items():
+            command = command.replace(name, value)
+        return command
+
     def may_fail(self):
         """Whether what it is to print is an error."""
         return self.output is not None and "error" in self.output.text
 
     def commands(self):
         """Each with the lines that belong to it."""
+        if self.language in PROGRAMS:
+            return [f"{PROGRAMS[self.language][1]} {self.program()}"]
         commands, open_ended = [], False
         for line in self.text.splitlines():
             if open_ended and commands:
@@ -73,29 +97,27 @@ class Block:
 
 def blocks(text):
     """The blocks of code of a page."""
-    found, paragraph, reason, fence, body, began = [], "", None, None, [], 0
+    found, paragraph, comments, fence, body, began = [], "", [], None, [], 0
     since_commands = None
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
         if fence is not None:
             if stripped == "```":
-                block = Block(fence, "\n".join(body), began, paragraph, reason)
+                block = Block(fence, "\n".join(body), began, paragraph, comments)
                 if block.language in ("text", "json") and since_commands and not since_commands.output and not since_commands.reason:
                     since_commands.output = block
-                elif block.language == "sh":
+                elif block.language == "sh" or block.language in PROGRAMS or block.file():
                     found.append(block)
-                elif block.file():
-                    found.append(block)
-                since_commands = block if block.language == "sh" else None
-                fence, body, paragraph, reason = None, [], "", None
+                since_commands = block if block.language == "sh" or block.language in PROGRAMS else None
+                fence, body, paragraph, comments = None, [], "", []
             else:
                 body.append(line)
         elif stripped.startswith("```"):
             fence, began = stripped[3:], number
-        elif comment := re.match(r"<!-- not followed: (.*) -->$", stripped):
-            reason = comment.group(1)
+        elif comment := re.match(r"<!-- (not followed|before|for \w+): (.*) -->$", stripped):
+            comments.append(comment.groups())
         elif stripped.startswith("#"):
-            paragraph, since_commands, reason = "", None, None
+            paragraph, since_commands, comments = "", None, []
         elif stripped:
             paragraph += " " + stripped
             # A list or a table is no paragraph between a command and its output.
@@ -114,13 +136,18 @@ def matches(shown, printed):
     for line in (line.strip() for line in shown.splitlines()):
         if line in ("", "…"):
             continue
-        wanted = re.compile(".*".join(map(re.escape, line.split("…"))))
+        wanted = re.compile("".join(map(part_pattern, re.split(f"(…|{TIME}|{ID})", line))))
         while at < len(lines) and not wanted.fullmatch(lines[at]):
             at += 1
         if at == len(lines):
             return line
         at += 1
     return None
+
+
+def part_pattern(part):
+    """What a part of a line that is shown stands for."""
+    return ".*" if part == "…" else next((kind for kind in (TIME, ID) if re.fullmatch(kind, part)), re.escape(part))
 
 
 class Shell:
@@ -136,8 +163,9 @@ class Shell:
         """What a command prints, and its status; with `served` it is left running once it serves."""
         self.count += 1
         mark = f"--followed-{self.count}-"
-        end = " &" if served else ""
-        self.process.stdin.write(f"{command}{end}\necho {mark}$?\n".encode())
+        # Nothing that asks is to read the commands behind it, and a comment is not to hide what stands behind that.
+        line = f"{command.split('#')[0].rstrip()} </dev/null &" if served else f"{{ {command}\n}} </dev/null"
+        self.process.stdin.write(f"{line}\necho {mark}$?\n".encode())
         self.process.stdin.flush()
         printed, deadline = "", time.monotonic() + PATIENCE
         ended = re.compile(rf"{mark}(\d+)\n")
@@ -178,11 +206,16 @@ def is_served():
 
 
 def follow(page, repository, variables):
-    """Passed, failed."""
+    """How many blocks passed, how many failed, and how many are not followed."""
     passed, failed, over = 0, 0, 0
+    found = blocks((environment.REPOSITORY / page).read_text())
+    if any("pip install" in block.text for block in found if not block.reason):
+        folder = repository.parent / "environments" / page.replace("/", "-")
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        variables = {**variables, "PATH": f"{folder}/bin:{variables['PATH']}"}
     shell = Shell(repository, variables)
     try:
-        for block in blocks((environment.REPOSITORY / page).read_text()):
+        for block in found:
             place = f"{page}:{block.line}"
             if block.reason:
                 print(f"        {place}: not followed: {block.reason}", flush=True)
@@ -194,8 +227,10 @@ def follow(page, repository, variables):
                     (repository / name).write_text(block.text + "\n")
                     print(f"        {place}: {name} is written", flush=True)
                 continue
+            if block.language in PROGRAMS:
+                (repository / block.program()).write_text(block.text + "\n")
             printed = ""
-            for command in block.commands():
+            for command in [*block.first, *map(block.with_values, block.commands())]:
                 text, status = shell.run(command, bool(SERVES.match(command.split("#")[0].rstrip())))
                 printed += text
                 if status and not block.may_fail():
@@ -221,7 +256,7 @@ def listed(pages):
             if block.file():
                 print(f"{page}:{block.line}: writes {block.file()}")
                 continue
-            for command in block.commands():
+            for command in [*block.first, *block.commands()]:
                 print(f"{page}:{block.line}: {'(' + block.reason + ') ' if block.reason else ''}{command}")
             if block.output:
                 print(f"{page}:{block.output.line}:   prints {len(block.output.text.splitlines())} lines")
