@@ -37,6 +37,7 @@ FRAMEWORKS = {
     # It brings an older openai with it, which is run as well.
     "litellm": [("LiteLLM", "litellm_client.py", ["chat", "anthropic", "ollama"]),
                 ("openai 2", "openai_client.py", ["chat", "responses"])],
+    "mirascope": [("mirascope", "mirascope_client.py", ["responses"])],
 }
 NODE = [("openai", "openai_client.mjs", ["chat", "responses"]), ("anthropic", "anthropic_client.mjs", ["messages"]),
         ("google-genai", "google_client.mjs", ["generate"]), ("ollama", "ollama_client.mjs", ["chat"]),
