@@ -3,7 +3,7 @@
 use registry_core::prelude::*;
 use toolrack_documents::{Documents, MetadataRows};
 
-/// Query metadata of the user's documents (how many, which, how large, how old) with one SQLite SELECT over the view documents(path TEXT, title TEXT, kind TEXT [markdown|text|html|csv|pdf], bytes INTEGER, passages INTEGER, language TEXT, modified TEXT [UTC, 2026-01-31T08:00:00Z], added TEXT [UTC], hash TEXT, metadata TEXT [JSON, such as metadata ->> 'author']). For what is written in documents use retrieve_documents.
+/// Query metadata of the user's documents (how many, which, how large, how old) with one SQLite SELECT over the view documents(path TEXT, title TEXT, kind TEXT [markdown|text|html|csv|pdf|office], bytes INTEGER, passages INTEGER, language TEXT, modified TEXT [UTC, 2026-01-31T08:00:00Z], added TEXT [UTC], hash TEXT, metadata TEXT [JSON, such as metadata ->> 'author']). For what is written in documents use retrieve_documents.
 ///
 /// On once the host provides [`Documents`].
 #[tool(

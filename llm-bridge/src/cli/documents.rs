@@ -28,7 +28,7 @@ const READERS: usize = 4;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DocumentsCommand {
-    /// Add files and folders: Markdown, HTML, CSV, PDF and plain text of any kind. Changed files are updated, unchanged ones skipped
+    /// Add files and folders: Markdown, HTML, CSV, PDF, office documents and plain text of any kind. Changed files are updated, unchanged ones skipped
     Add {
         /// Also remove documents of these folders whose files are there no more
         #[arg(long)]
@@ -145,7 +145,10 @@ async fn add(documents: &Documents, paths: &[PathBuf], prune: bool) -> Result<Ex
         tell(format_args!("{} of other kinds skipped", count(found.others, "file")));
     }
     if total == 0 {
-        return Err("there is nothing to add; Markdown, HTML, CSV, PDF and plain text can be read".to_owned());
+        return Err(
+            "there is nothing to add; Markdown, HTML, CSV, PDF, office documents and plain text can be read"
+                .to_owned(),
+        );
     }
     if done < total {
         tell(format_args!("stopped before {}; add them again to go on", count(total - done, "file")));

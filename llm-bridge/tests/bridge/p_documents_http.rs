@@ -300,6 +300,7 @@ async fn p6_files_that_cannot_be_read_are_refused_with_the_reason() {
     for (name, bytes, reason) in [
         ("a.pdf", &b"no pdf"[..], "it is no PDF"),
         ("b.pdf", b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog", "this program reads no PDFs"),
+        ("b.docx", b"PK\x03\x04", "or office documents"),
         ("a.md", b"a\0b", "binary data"),
         ("tea", b"gr\xfcn", "binary data"),
         ("b.md", b"", "no text"),

@@ -60,6 +60,8 @@ pub enum DocumentKind {
     Csv,
     /// PDF; its places are pages.
     Pdf,
+    /// Word, PowerPoint, Excel, LibreOffice; its places are paragraphs, slides or rows.
+    Office,
 }
 
 /// The endings of texts that are read whatever their encoding, those of prose first.
@@ -135,7 +137,7 @@ fn extension(path: &Path) -> Option<String> {
 
 impl DocumentKind {
     /// All there are.
-    pub const ALL: [Self; 5] = [Self::Markdown, Self::Text, Self::Html, Self::Csv, Self::Pdf];
+    pub const ALL: [Self; 6] = [Self::Markdown, Self::Text, Self::Html, Self::Csv, Self::Pdf, Self::Office];
 
     /// The kind of a file, by the end of its name: a text where that is unknown, which shows when it is read. `None` where it cannot be one.
     pub fn of(path: &Path) -> Option<Self> {
@@ -163,6 +165,7 @@ impl DocumentKind {
             Self::Html => &["html", "htm", "xhtml"],
             Self::Csv => &["csv", "tsv"],
             Self::Pdf => &["pdf"],
+            Self::Office => &["docx", "pptx", "xlsx", "odt", "odp", "ods"],
         }
     }
 
@@ -173,5 +176,5 @@ impl DocumentKind {
 }
 
 fn unknown_kind(name: &str) -> String {
-    format!("`{name}` is no kind of document; there are markdown, text, html, csv and pdf")
+    format!("`{name}` is no kind of document; there are markdown, text, html, csv, pdf and office")
 }

@@ -10,7 +10,7 @@ use registry_core::ToolError;
 pub struct Embedded {
     /// So many have one now.
     pub passages: usize,
-    /// So many the embedder does not take; they are not tried again with this model.
+    /// So many the embedder does not take; they are not tried again with this model until that is [forgotten](crate::Forgotten::Refused).
     pub passed_over: usize,
 }
 

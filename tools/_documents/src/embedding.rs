@@ -118,7 +118,7 @@ impl Documents {
                 embedding.nearest(&*self.index, vector, wanted, filter).await
             };
             let (by_words, by_meaning) = tokio::join!(by_words, by_meaning);
-            let (by_words, by_meaning) = (by_words?, by_meaning);
+            let by_words = by_words?;
             let has_more = by_words.len().max(by_meaning.as_ref().map_or(0, Vec::len)) >= wanted;
             let mut found = match by_meaning {
                 Some(by_meaning) => reciprocal_rank_fusion([by_words, by_meaning], limit),

@@ -120,7 +120,7 @@ pub trait DocumentIndex: Send + Sync + 'static {
 pub const METADATA_COLUMNS: [(&str, &str, &str); 10] = [
     ("path", "TEXT", "of the file"),
     ("title", "TEXT", ""),
-    ("kind", "TEXT", "markdown, text, html, csv or pdf"),
+    ("kind", "TEXT", "markdown, text, html, csv, pdf or office"),
     ("bytes", "INTEGER", "size of the file"),
     ("passages", "INTEGER", ""),
     ("language", "TEXT", "such as en, or NULL"),
@@ -235,7 +235,7 @@ pub struct Passage {
     pub kind: DocumentKind,
     /// The headings above it, as in `Install > From source`; empty where there are none.
     pub section: String,
-    /// Where it begins: a line of the file, and in a PDF a page.
+    /// Where it begins: a line of the file; in a PDF a page, and in others a paragraph, a slide or a row.
     pub first: u32,
     /// Where it ends, as it begins.
     pub last: u32,
@@ -262,9 +262,15 @@ pub struct UnreadPassage {
 }
 
 impl Passage {
-    /// Its place in words: `line 3`, `lines 3-9`, `page 2`.
+    /// Its place in words: `line 3`, `lines 3-9`, `page 2`, `slide 4`.
     pub fn place(&self) -> String {
-        let unit = if self.kind == DocumentKind::Pdf { "page" } else { "line" };
+        let unit = match (self.kind, self.path.rsplit('.').next().unwrap_or_default()) {
+            (DocumentKind::Pdf, _) => "page",
+            (DocumentKind::Office, "pptx" | "odp") => "slide",
+            (DocumentKind::Office, "xlsx" | "ods") => "row",
+            (DocumentKind::Office, _) => "paragraph",
+            _ => "line",
+        };
         match self.first == self.last {
             true => format!("{unit} {}", self.first),
             false => format!("{unit}s {}-{}", self.first, self.last),

@@ -230,10 +230,14 @@ impl TurnClock {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    };
 
+    use registry_core::BoxFuture;
     use tokio::time::{pause, sleep};
-    use toolrack_documents::{DocumentKind, read::document};
+    use toolrack_documents::{DocumentKind, EmbedError, Embedder, TextRole, read::document};
 
     use super::*;
 
@@ -267,6 +271,36 @@ mod tests {
         sleep(Duration::from_secs(1)).await;
         assert_eq!(turns.lock().unwrap()[6..], [200; 4], "an upload is looked at at once");
         reading.abort();
+    }
+
+    /// Counts the texts that it is asked for.
+    struct Counting(Arc<AtomicUsize>);
+
+    impl Embedder for Counting {
+        fn model(&self) -> &str {
+            "m"
+        }
+
+        fn embed(&self, texts: Vec<String>, _: TextRole) -> BoxFuture<'_, Result<Vec<Vec<f32>>, EmbedError>> {
+            self.0.fetch_add(texts.len(), Ordering::SeqCst);
+            Box::pin(async move { Ok(vec![vec![1.0]; texts.len()]) })
+        }
+    }
+
+    #[tokio::test]
+    async fn p6_what_another_server_does_is_left_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked: Arc<AtomicUsize> = Arc::default();
+        let documents = Documents::in_file(folder.path().join("documents.db"))
+            .with_embedder(Counting(Arc::clone(&asked)));
+        documents.add(document("tea.md", DocumentKind::Markdown, b"# Tea", None).unwrap()).await.unwrap();
+        assert!(documents.claim(Work::Embed.name(), "other", 60).await.unwrap());
+        assert!(matches!(Work::Embed.read_alone(&documents, "this").await, Ok(Turn::Done)));
+        assert_eq!(asked.load(Ordering::SeqCst), 0);
+        documents.release(Work::Embed.name(), "other").await.unwrap();
+        assert!(matches!(Work::Embed.read_alone(&documents, "this").await, Ok(Turn::Done)));
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        assert!(documents.claim(Work::Embed.name(), "other", 60).await.unwrap(), "it is given back");
     }
 
     #[tokio::test(start_paused = true)]

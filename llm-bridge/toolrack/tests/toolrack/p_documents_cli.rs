@@ -242,3 +242,44 @@ fn t8_a_tenants_files_and_notes_are_in_folders_of_its_own() {
         assert_eq!(fs::read_dir(inbox.join("claims")).unwrap().count(), 1, "{inbox:?}");
     }
 }
+
+#[test]
+fn p6_what_is_gone_from_a_folder_is_removed_where_that_is_asked_for() {
+    let folder = folder_with_documents();
+    let at = folder.path();
+    assert!(run(at, &["documents", "add", "drinks", "prices.csv"]).2);
+    fs::rename(at.join("drinks/tea.md"), at.join("drinks/green.md")).unwrap();
+    fs::remove_file(at.join("prices.csv")).unwrap();
+    let listed = || run(at, &["documents", "list"]).0;
+    assert!(run(at, &["documents", "add", "drinks"]).2);
+    assert!(listed().contains("drinks/tea.md"));
+    let (_, reported, well) = run(at, &["documents", "add", "--prune", "drinks"]);
+    assert!(well && reported.contains("drinks/tea.md"), "{reported}");
+    let list = listed();
+    assert!(!list.contains("tea.md") && list.contains("green.md") && list.contains("prices.csv"), "{list}");
+    // All that is gone may be on a disk that is not there.
+    fs::remove_dir_all(at.join("drinks")).unwrap();
+    fs::create_dir(at.join("drinks")).unwrap();
+    fs::write(at.join("other.md"), "# Other\n").unwrap();
+    assert!(run(at, &["documents", "add", "--prune", "drinks", "other.md"]).2);
+    assert!(listed().contains("green.md"));
+}
+
+#[test]
+fn p6_office_documents_are_read_in_another_process() {
+    let folder = folder_with_documents();
+    let at = folder.path();
+    fs::write(at.join("tea.docx"), include_bytes!("../../../../tools/_documents/tests/data/office/tea.docx"))
+        .unwrap();
+    fs::write(at.join("bad.docx"), "PK").unwrap();
+    let (_, reported, _) = run(at, &["documents", "add", "tea.docx", "bad.docx"]);
+    assert!(
+        reported.contains("1 added") && reported.contains("cannot add bad.docx: it is damaged"),
+        "{reported}"
+    );
+    let (printed, _, _) = run(at, &["documents", "search", "how hot is green tea"]);
+    assert!(
+        printed.contains("tea.docx, paragraphs 3-7: Tea > Green") && printed.contains("75 degrees"),
+        "{printed}"
+    );
+}

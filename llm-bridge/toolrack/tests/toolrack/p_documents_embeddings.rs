@@ -142,6 +142,17 @@ async fn p6_a_paraphrase_is_found_through_the_server() {
     let (_, reported, well) = run(at, &[WITHOUT], &SEARCH).await;
     assert!(!well && reported.contains("nothing was found"), "{reported}");
 
+    let (_, reported, well) = run(at, &[], &["documents", "embed"]).await;
+    assert!(well && reported.contains("0 passages were given vectors"), "{reported}");
+    let (_, reported, well) = run(at, &[], &["documents", "embed", "--again", "one.md"]).await;
+    assert!(well && reported.contains("1 passages were given vectors"), "{reported}");
+    assert_eq!(server.asked().len(), 1);
+    let (_, reported, well) = run(at, &[], &["documents", "embed", "--again"]).await;
+    assert!(well && reported.contains("2 passages were given vectors"), "{reported}");
+    server.asked();
+    let (_, reported, well) = run(at, &[WITHOUT], &["documents", "embed"]).await;
+    assert!(!well && reported.contains("[documents.embeddings]"), "{reported}");
+
     // What is there is left; another model, and what is put before passages, make other vectors.
     assert!(run(at, &[], &ADD).await.1.contains("0 passages were given vectors"));
     assert_eq!(server.asked(), []);

@@ -1,6 +1,6 @@
 //! Tables: each row is a line that names its columns, so that it can be understood away from its table.
 
-use csv::{ReaderBuilder, StringRecord};
+use csv::{ReaderBuilder, StringRecord, WriterBuilder};
 use serde_json::{Map, json};
 use toolrack_web::Line;
 
@@ -10,14 +10,32 @@ use super::Text;
 const MAX_CELL: usize = 2000;
 const MAX_COLUMN: usize = 200;
 /// How much text its rows may come to, in bytes: each has the names of its columns in it.
-const MAX_TEXT: usize = 64 * 1024 * 1024;
+pub(super) const MAX_TEXT: usize = 64 * 1024 * 1024;
 /// How much that may be at least, however small the file is; and how many times its size.
 const LEAST_TEXT: usize = 16 * 1024 * 1024;
 const MAX_GROWTH: usize = 16;
 
 pub(super) fn read(text: &str, name: &str) -> Result<Text, String> {
-    let mut reader =
-        ReaderBuilder::new().delimiter(delimiter(text)).flexible(true).from_reader(text.as_bytes());
+    table(text, name, delimiter(text))
+}
+
+/// Rows as CSV, with commas; a row is a line.
+pub(super) fn written(rows: &[Vec<String>]) -> Result<String, String> {
+    let mut writer = WriterBuilder::new().flexible(true).from_writer(Vec::new());
+    for row in rows {
+        let filled = row.iter().rposition(|cell| !cell.trim().is_empty()).map_or(1, |last| last + 1);
+        let cells = row.iter().take(filled).map(|cell| cell.replace(['\r', '\n'], " "));
+        let cells: Vec<String> = cells.collect();
+        // One without any would be left out, and the numbers of the others with it.
+        let cells = if cells.is_empty() { vec![String::new()] } else { cells };
+        writer.write_record(cells).map_err(|error| error.to_string())?;
+    }
+    let written = writer.into_inner().map_err(|error| error.to_string())?;
+    String::from_utf8(written).map_err(|error| error.to_string())
+}
+
+pub(super) fn table(text: &str, name: &str, delimiter: u8) -> Result<Text, String> {
+    let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| error.to_string())?.clone();
     if header.iter().all(|column| column.trim().is_empty()) {
         return Ok(Text::default());

@@ -4,7 +4,9 @@ mod csv;
 mod encoding;
 mod html;
 mod markdown;
+mod office;
 mod pdf;
+mod reader;
 
 use std::{fs, io::Read, path::Path, process::ExitCode};
 
@@ -32,9 +34,10 @@ const MAX_VALUE: usize = 2000;
 const MAX_LANGUAGE: usize = 35;
 
 /// Does the work of a reader where the program was started as one: then `main` ends with this code. It has to be called at the
-/// beginning of `main`. A program that does so reads PDFs in processes of their own, of which a bad one ends none but its own.
+/// beginning of `main`. A program that does so reads PDFs and office documents in processes of their own, of which a bad one ends none but
+/// its own.
 pub fn launched() -> Option<ExitCode> {
-    pdf::launched()
+    reader::launched()
 }
 
 /// What a reader takes from a file.
@@ -107,6 +110,10 @@ impl File {
         let name = Path::new(&self.path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let text = match self.kind {
             DocumentKind::Pdf => pdf::read(self.bytes)?,
+            DocumentKind::Office => match reader::parse(self.bytes, "document")? {
+                reader::Parsed::Office(contents) => office::text(contents)?,
+                reader::Parsed::Pages(_) => return Err("it is a PDF; name it so".to_owned()),
+            },
             kind => text_of(Path::new(&self.path), kind, &self.bytes, &name)?,
         };
         if text.lines.iter().all(|line| line.text.trim().is_empty()) {

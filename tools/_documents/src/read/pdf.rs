@@ -1,61 +1,26 @@
 //! PDF, a page at a time.
 
-use std::{
-    io::{self, Read, Write},
-    process::{Command, ExitCode, Stdio},
-    sync::{
-        Once,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
-    thread,
-    time::Duration,
-};
-
-use toolrack_sandbox::{Limits, restrict_to_computing};
 use toolrack_web::Line;
 
-use super::{MAX_BYTES, Text, without_controls};
+use super::{
+    Text,
+    reader::{Parsed, damaged, in_thread, parse},
+    without_controls,
+};
 
-/// A file that takes longer is given up.
-const TIME: Duration = Duration::from_secs(60);
-/// What reading may take.
-const LIMITS: Limits = Limits { time: TIME, memory: 2 << 30, processes: 1, disk: 0, output: MAX_TEXT };
-/// Objects lie inside one another as deep as a file likes.
-const STACK: usize = 64 * 1024 * 1024;
-/// More text is no document, in bytes.
-const MAX_TEXT: u64 = 256 << 20;
-/// What this program is started with to read a PDF for itself.
-const READ_PDF: &str = "__toolrack_read_pdf";
-
-/// Whether this program reads a PDF where it is started so.
-static IS_READER: AtomicBool = AtomicBool::new(false);
-
-/// Reads a PDF from the standard input where the program was started for that: then `main` ends with this code. It has to be called at
-/// the beginning of `main`. A program that does not call it reads no PDFs: there is no telling what a file does to the library that reads
-/// it. One that draws itself within itself ends the program, and one that never ends cannot be stopped but with the program.
-pub(super) fn launched() -> Option<ExitCode> {
-    if std::env::args_os().nth(1).is_none_or(|argument| argument != READ_PDF) {
-        IS_READER.store(true, Ordering::Relaxed);
-        return None;
-    }
-    let read = || -> io::Result<()> {
-        // Where the kernel has not all of it, the time that is waited for this process is bounded all the same.
-        let unconfined = restrict_to_computing(&LIMITS).err().map(|fault| fault.to_string());
-        let mut bytes = Vec::new();
-        io::stdin().take(MAX_BYTES).read_to_end(&mut bytes)?;
-        serde_json::to_writer(io::stdout().lock(), &(unconfined, parsed(bytes)))?;
-        io::stdout().flush()
-    };
-    Some(if read().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
+/// What each begins with.
+pub(super) const MARK: &[u8] = b"%PDF-";
+const FORMAT: &str = "PDF";
 
 /// The text of the pages. There are no headings in it: PDF knows of letters and their places only.
 pub(super) fn read(bytes: Vec<u8>) -> Result<Text, String> {
-    if !bytes.starts_with(b"%PDF-") {
+    if !bytes.starts_with(MARK) {
         return Err("it is no PDF".to_owned());
     }
-    lines(&pages(bytes)?)
+    match parse(bytes, FORMAT)? {
+        Parsed::Pages(pages) => lines(&pages),
+        Parsed::Office(_) => Err(damaged(FORMAT)),
+    }
 }
 
 fn lines(pages: &[String]) -> Result<Text, String> {
@@ -74,65 +39,11 @@ fn lines(pages: &[String]) -> Result<Text, String> {
     Ok(Text { lines, ..Text::default() })
 }
 
-fn pages(bytes: Vec<u8>) -> Result<Vec<String>, String> {
-    if !IS_READER.load(Ordering::Relaxed) {
-        return Err(
-            "this program reads no PDFs; its `main` has to begin with llm_bridge::cli::main or toolrack_documents::read::launched()"
-                .to_owned(),
-        );
-    }
-    let fault = |error: io::Error| format!("no program can be started to read this PDF: {error}");
-    // Also when the file was replaced by a newer one.
-    let program = match cfg!(target_os = "linux") {
-        true => "/proc/self/exe".into(),
-        false => std::env::current_exe().map_err(fault)?,
-    };
-    let mut reader = Command::new(program);
-    let output = answer(reader.arg(READ_PDF).env_clear(), bytes, TIME).map_err(fault)?;
-    let (unconfined, pages): (Option<String>, _) =
-        serde_json::from_slice(&output.ok_or_else(too_long)?).map_err(|_| damaged())?;
-    if let Some(fault) = unconfined {
-        static TOLD: Once = Once::new();
-        TOLD.call_once(|| tracing::warn!(fault, "pdf_reader_unconfined"));
-    }
-    pages
-}
-
-/// What a program answers to an input; `None` where it has not answered in time. Whatever it does, it has ended when this returns.
-fn answer(program: &mut Command, input: Vec<u8>, time: Duration) -> io::Result<Option<Vec<u8>>> {
-    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-    let (sender, receiver) = mpsc::channel();
-    let writing = thread::spawn(move || {
-        // Who is at its end before it has read all has said why.
-        let _ = stdin.map(|mut stdin| stdin.write_all(&input));
-    });
-    let reading = thread::spawn(move || {
-        let mut output = Vec::new();
-        let read = stdout.map(|stdout| stdout.take(MAX_TEXT).read_to_end(&mut output));
-        let _ = sender.send(read.and_then(Result::ok).map(|_| output));
-    });
-    let output = receiver.recv_timeout(time);
-    let (_, _) = (child.kill(), child.wait());
-    // Its pipes are closed, so both come to their end.
-    let (_, _) = (writing.join(), reading.join());
-    Ok(output.map(Option::unwrap_or_default).ok())
-}
-
-/// The text of each page, in a thread: the library panics at files that are no good, and needs room.
-fn parsed(bytes: Vec<u8>) -> Result<Vec<String>, String> {
-    let parse = move || pdf_extract::extract_text_from_mem_by_pages(&bytes);
-    let parsing = thread::Builder::new().name("pdf".to_owned()).stack_size(STACK).spawn(parse);
-    let pages = parsing.map_err(|error| error.to_string())?.join().map_err(|_| damaged())?;
+/// The text of each page.
+pub(super) fn parsed(bytes: Vec<u8>) -> Result<Vec<String>, String> {
+    let pages = in_thread(move || pdf_extract::extract_text_from_mem_by_pages(&bytes));
+    let pages = pages.ok_or_else(|| damaged(FORMAT))?;
     pages.map_err(|error| format!("this PDF cannot be read: {error}"))
-}
-
-fn too_long() -> String {
-    format!("this PDF was not read in {} s", TIME.as_secs())
-}
-
-fn damaged() -> String {
-    "this PDF cannot be read: it is damaged, or written in a way that is not understood".to_owned()
 }
 
 #[cfg(test)]
@@ -219,7 +130,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn k12_a_reader_opens_no_file_and_no_socket_and_starts_no_program() {
-        use std::{fs::File, net::UdpSocket, os::unix::net::UnixStream};
+        use std::{fs::File, net::UdpSocket, os::unix::net::UnixStream, process::Command};
 
         let name = "read::pdf::tests::k12_a_reader_opens_no_file_and_no_socket_and_starts_no_program";
         if std::env::var_os(CONFINED).is_none() {
@@ -231,7 +142,7 @@ mod tests {
         let file = std::env::current_exe().unwrap();
         File::open(&file).unwrap();
         let bytes = pdf(&["Green tea."]);
-        restrict_to_computing(&LIMITS).unwrap();
+        toolrack_sandbox::restrict_to_computing(&crate::read::reader::LIMITS).unwrap();
         let refused = [
             File::open(&file).map(drop),
             File::create("new").map(drop),
@@ -243,30 +154,5 @@ mod tests {
         assert!(refused.iter().all(Result::is_err), "{refused:?}");
         let text = read_here(bytes).unwrap();
         assert!(text.lines.iter().any(|line| line.text == "Green tea."), "{text:?}");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn k12_of_the_text_of_a_reader_so_much_is_taken_and_no_more() {
-        let endless = answer(Command::new("cat").arg("/dev/zero"), Vec::new(), TIME).unwrap().unwrap();
-        assert_eq!(u64::try_from(endless.len()), Ok(MAX_TEXT));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn k12_a_reader_that_hangs_has_ended_when_it_is_given_up() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("pid");
-        let mut hanging = Command::new("sh");
-        hanging.args(["-c", "echo $$ > \"$0\"; exec sleep 600"]).arg(&file);
-        // More than a pipe holds, so that whoever writes it waits too.
-        let output = answer(&mut hanging, vec![b'x'; 1 << 20], Duration::from_millis(500)).unwrap();
-        assert_eq!(output, None);
-        let process = std::fs::read_to_string(&file).unwrap();
-        let is_there =
-            Command::new("kill").args(["-0", process.trim()]).stderr(Stdio::null()).status().unwrap();
-        assert!(!is_there.success(), "process {process} is still there");
-        let output = answer(Command::new("cat").env_clear(), b"text".to_vec(), TIME).unwrap();
-        assert_eq!(output.as_deref(), Some(&b"text"[..]));
     }
 }

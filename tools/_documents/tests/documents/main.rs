@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
 
+mod again;
 mod embedding;
 mod extraction;
 mod finding;

@@ -269,7 +269,7 @@ export default {
   dropForChat: 'In diesen Chat',
   dropForChatAbout: 'Bilder und Texte, die das Modell mit Ihrer Nachricht sieht. Längere Texte und PDF, die die Werkzeuge dieses Chats finden. Sonst bekommt sie niemand.',
   dropForDocuments: 'Als Dokumente teilen',
-  dropForDocumentsAbout: 'Markdown, Text, HTML, CSV und PDF, oder Ordner davon. Werkzeuge durchsuchen sie, und alle Benutzer dieses Servers können sie finden.',
+  dropForDocumentsAbout: 'Markdown, Text, HTML, CSV, PDF und Office-Dokumente, oder Ordner davon. Werkzeuge durchsuchen sie, und alle Benutzer dieses Servers können sie finden.',
   filesAdded: 'Dateien, die hinzugefügt werden',
   kindCannotBeRead: (ends) => `Dateien dieser Art lassen sich nicht lesen. Lesbar sind: ${ends}`,
   leftOut: (number) => `${count(number, 'versteckte Datei oder andere Art', 'versteckte Dateien oder andere Arten')} ausgelassen`,

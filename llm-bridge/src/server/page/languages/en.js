@@ -216,7 +216,7 @@ export default {
   dropForChat: 'Into this chat',
   dropForChatAbout: 'Pictures and texts, for the model to see with your message. Longer texts and PDF, for the tools of this chat to find. Nobody else gets them.',
   dropForDocuments: 'Share as documents',
-  dropForDocumentsAbout: 'Markdown, text, HTML, CSV and PDF, or folders of them. Tools search them, and every user of this server can find them.',
+  dropForDocumentsAbout: 'Markdown, text, HTML, CSV, PDF and office documents, or folders of them. Tools search them, and every user of this server can find them.',
   filesAdded: 'Files that are added',
   kindCannotBeRead: (/** @type {string} */ ends) => `Files of this kind cannot be read. These can: ${ends}`,
   leftOut: (/** @type {number} */ number) => `${count(number, 'hidden file or of another kind', 'hidden files or of other kinds')} left out`,
