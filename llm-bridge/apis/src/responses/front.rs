@@ -15,7 +15,7 @@ use super::{
 use crate::{
     BadRequest, ClientTool, Conversation, CountTokens, Decoded, Effort, Extension, Failure, Front, Message,
     Passing, Provider, RawJson, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput,
-    front::{failure_reply, json_reply, read_name},
+    front::{failure_reply, json_reply, read_model, read_name},
     json::{Field, Object},
     openai::{
         client_tools::{read_function, read_tool_choice},
@@ -82,7 +82,7 @@ impl ResponsesFront {
         let (thinking, has_summary) = read_reasoning(&mut body, &mut passing)?;
         let (tools, namespaces) = read_tools(body.items("tools")?)?;
         let request = Request {
-            model: body.string("model")?.filter(|name| !name.is_empty()),
+            model: read_model(&mut body)?,
             messages,
             conversation,
             tools,

@@ -18,6 +18,8 @@ use super::document::{Document, DocumentKind};
 /// Larger files are not read, in bytes.
 pub const MAX_BYTES: u64 = 50 * 1024 * 1024;
 
+/// So many lines it may have, and in memory each takes many times what it takes in the file.
+const MAX_LINES: usize = 2_000_000;
 /// So many headings a document may have: each is kept with the passages below it.
 const MAX_HEADINGS: usize = 10_000;
 /// A longer title is cut, in characters.
@@ -108,10 +110,10 @@ impl File {
             _ if self.bytes.contains(&0) && !is_utf16(&self.bytes) => {
                 return Err("it is no text; it has binary data in it".to_owned());
             }
-            DocumentKind::Markdown => markdown::read(&decoded(&self.bytes)),
-            DocumentKind::Text => plain(&decoded(&self.bytes)),
-            DocumentKind::Html => html::read(&decoded(&self.bytes)),
-            DocumentKind::Csv => csv::read(&decoded(&self.bytes), &name)?,
+            DocumentKind::Markdown => markdown::read(&decoded(&self.bytes)?),
+            DocumentKind::Text => plain(&decoded(&self.bytes)?),
+            DocumentKind::Html => html::read(&decoded(&self.bytes)?)?,
+            DocumentKind::Csv => csv::read(&decoded(&self.bytes)?, &name)?,
         };
         if text.lines.iter().all(|line| line.text.trim().is_empty()) {
             return Err("there is no text in it".to_owned());
@@ -157,7 +159,7 @@ fn is_utf16(bytes: &[u8]) -> bool {
 }
 
 /// UTF-8, or UTF-16 with its mark, else Windows-1252, in which every sequence of bytes is a text.
-fn decoded(bytes: &[u8]) -> String {
+fn decoded(bytes: &[u8]) -> Result<String, String> {
     let text = match str::from_utf8(bytes) {
         Ok(text) => text.trim_start_matches('\u{feff}').to_owned(),
         Err(_) => {
@@ -165,7 +167,16 @@ fn decoded(bytes: &[u8]) -> String {
             encoding.decode(bytes).0.into_owned()
         }
     };
-    without_controls(&text)
+    let text = without_controls(&text);
+    if line_ends(&text) > MAX_LINES { Err(too_many_lines()) } else { Ok(text) }
+}
+
+fn line_ends(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
+}
+
+fn too_many_lines() -> String {
+    format!("it has more than {MAX_LINES} lines; split it")
 }
 
 /// What steers a terminal or a printer is no text. Line ends are `\n`.
@@ -223,6 +234,24 @@ mod tests {
         let document = document("a.md", DocumentKind::Markdown, text.as_bytes(), None).unwrap();
         assert!(document.title.chars().count() <= MAX_TITLE + 1 && document.language.is_none());
         assert!(document.metadata.len() == MAX_VALUES && !document.metadata.contains_key("abstract"));
+    }
+
+    #[test]
+    fn p6_the_lines_of_a_file_are_counted_before_they_are_made() {
+        let read = |kind, piece: &str, times| document("x", kind, piece.repeat(times).as_bytes(), None);
+        for (kind, piece) in [
+            (DocumentKind::Text, "\n"),
+            (DocumentKind::Text, "\r"),
+            (DocumentKind::Markdown, "\r\n"),
+            (DocumentKind::Html, "\n"),
+            (DocumentKind::Csv, "\n"),
+        ] {
+            let refused = read(kind, piece, MAX_LINES + 1).unwrap_err();
+            assert_eq!(refused, "it has more than 2000000 lines; split it", "{kind:?}");
+            assert!(read(kind, piece, MAX_LINES).unwrap_err().contains("no text"), "{kind:?}");
+        }
+        let refused = read(DocumentKind::Html, "<br>a", MAX_LINES + 1).unwrap_err();
+        assert!(refused.contains("lines"), "{refused}");
     }
 
     #[test]
