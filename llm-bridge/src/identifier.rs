@@ -1,5 +1,7 @@
 //! What can name a user, a tenant, a persona or a module.
 
+use registry_core::text::is_invisible;
+
 /// The longest identifier, in bytes.
 const LONGEST: usize = 256;
 
@@ -12,4 +14,30 @@ pub(crate) fn check_identifier(text: &str) -> Result<(), String> {
         return Err(format!("a text of 1 to {LONGEST} bytes, without control characters"));
     }
     Ok(())
+}
+
+/// Whether a new user may have this id: by what nobody sees in it, it could look like another's.
+///
+/// # Errors
+/// What it has to be.
+pub(crate) fn check_new_user(id: &str) -> Result<(), String> {
+    check_identifier(id)?;
+    if id.contains(is_invisible) {
+        return Err("without characters that nobody sees or that turn the text around".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_new_user_looks_like_another() {
+        assert!(check_new_user("ada").is_ok() && check_new_user("می\u{200c}خواهم").is_ok());
+        for id in ["ada\u{200b}", "\u{202e}ada", "ada\u{e0041}"] {
+            assert!(check_new_user(id).unwrap_err().contains("nobody sees"), "{id:?}");
+            assert!(check_identifier(id).is_ok(), "who is there already stays");
+        }
+    }
 }

@@ -3,13 +3,16 @@
 use std::{fmt::Display, time::Instant};
 
 use registry_core::{
-    Caller, ErrorKind, Origin,
+    Caller, ErrorKind, Origin, Registry,
     clock::{Clock, SystemClock},
-    guard::audit::{AuditRecord, AuditSink, Phase, hash_arguments},
+    guard::{
+        approval::{AnswerError, Approval, ApprovalAnswer},
+        audit::{AuditRecord, AuditSink, Phase, hash_arguments},
+    },
     random_id,
     store::StoreError,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// An administrative change.
 #[derive(Debug)]
@@ -65,12 +68,30 @@ pub(crate) async fn recorded<T, E: Display>(
     Ok(made)
 }
 
+/// Answers an approval, which is a change of its own: who said yes or no is known also where the call is never made again.
+///
+/// # Errors
+/// When the audit cannot be written; the inner error is that of the answer.
+pub(crate) async fn answer_approval(
+    registry: &Registry,
+    by: &Caller,
+    origin: Origin,
+    approval: &Approval,
+    answer: ApprovalAnswer,
+) -> Result<Result<Approval, AnswerError>, String> {
+    let Approval { id, tool, user, .. } = approval;
+    let (approve, changed) = (answer.approve, answer.arguments.is_some());
+    let arguments =
+        json!({"approval": id, "tool": tool, "user": user, "approve": approve, "changed": changed});
+    let change = Change { command: "approval answer", tenant: registry.tenant().to_owned(), arguments };
+    recorded(registry.audit().as_ref(), by, origin, change, registry.answer_approval(id, answer)).await
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use registry_core::{Permission, guard::audit::MemoryAudit};
-    use serde_json::json;
 
     use super::*;
 

@@ -23,6 +23,31 @@ pub fn is_invisible(c: char) -> bool {
     )
 }
 
+/// A text in which what nobody sees, or what turns the text around, is written as an escape: for a person who decides about it.
+///
+/// ```
+/// use registry_core::text::visible;
+///
+/// assert_eq!(visible("\u{202e}gpj.x"), r"\u{202e}gpj.x");
+/// assert_eq!(visible("a\u{200d}b"), r"a\u{200d}b");
+/// assert_eq!(visible("می‌خواهم ❤️"), "می‌خواهم ❤️");
+/// ```
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut before = None;
+    for c in text.chars() {
+        // Some words and pictures need a joiner; behind a letter of ASCII it only hides.
+        let joins = matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}');
+        if is_invisible(c) || joins && before.is_none_or(|before: char| before.is_ascii()) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+        before = Some(c);
+    }
+    shown
+}
+
 /// The beginning of a text, with `…` in place of what is beyond `most` bytes.
 ///
 /// ```

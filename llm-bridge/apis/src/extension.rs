@@ -7,6 +7,9 @@ const MAX_CHAT_ID: usize = 256;
 /// The maximum length of the knowledge base context, in bytes; each tool and each gate gets it.
 const MAX_KB_CONTEXT: usize = 1 << 20;
 
+/// The maximum number of names in each of its lists.
+const MAX_NAMES: usize = 1000;
+
 /// The field `toolrack` of a request.
 #[derive(Debug, Clone, Default, PartialEq, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -65,6 +68,15 @@ impl Extension {
         if self.deltas && !stream {
             let message = "`toolrack.deltas` goes with `\"stream\": true` only";
             return Err(("toolrack.deltas", message.to_owned()));
+        }
+        let lists = [
+            ("toolrack.allowed_tools", &self.allowed_tools),
+            ("toolrack.allowed_modules", &self.allowed_modules),
+        ];
+        for (param, names) in lists {
+            if names.as_ref().is_some_and(|names| names.len() > MAX_NAMES) {
+                return Err((param, format!("`{param}` has more than {MAX_NAMES} names")));
+            }
         }
         if self.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
             let message = "`toolrack.confidence` has to be a number from 0 to 1";

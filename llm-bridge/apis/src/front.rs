@@ -154,6 +154,27 @@ impl ToolList {
     }
 }
 
+/// The maximum length of a model's name, in bytes: it stands in each chunk of an answer, and is remembered.
+const MAX_MODEL: usize = 512;
+
+/// Reads the name of the model; an empty one is none.
+pub(crate) fn read_model(body: &mut Object<'_>) -> Result<Option<String>, BadRequest> {
+    let name = body.string("model")?.filter(|name| !name.is_empty());
+    name.map(check_model).transpose()
+}
+
+/// The name of a model as it was given.
+///
+/// # Errors
+/// If it is too long.
+pub fn check_model(name: String) -> Result<String, BadRequest> {
+    if name.len() > MAX_MODEL {
+        let message = format!("`model` is longer than {MAX_MODEL} bytes; send a name of the list of models");
+        return Err(BadRequest::new("model", message));
+    }
+    Ok(name)
+}
+
 /// Reads the name of a tool.
 pub(crate) fn read_name(object: &mut Object<'_>) -> Result<String, BadRequest> {
     match object.string("name")? {

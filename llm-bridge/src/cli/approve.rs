@@ -4,13 +4,14 @@ use std::io::IsTerminal;
 
 use jiff::Timestamp;
 use registry_core::{
-    Registry,
+    Caller, Origin, Registry,
     guard::approval::{AnswerError, ApprovalAnswer},
 };
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 use super::{out::tell, terminal::one_line};
+use crate::recorded::answer_approval;
 
 /// The lines of standard input. It must have only one reader.
 pub(super) type Input = Lines<BufReader<Stdin>>;
@@ -28,12 +29,13 @@ pub(super) async fn line(input: &mut Input, is_secret: bool) -> std::io::Result<
     typed.map_err(std::io::Error::other).flatten().map(Some)
 }
 
-/// Answers an approval: approves with `yes`, asks in a terminal, and denies without one. `how` is the hint for that case.
+/// Answers an approval of a caller: approves with `yes`, asks in a terminal, and denies without one. `how` is the hint for that case.
 ///
 /// # Errors
-/// When the store fails.
+/// When the store or the audit fails.
 pub(super) async fn ask(
     registry: &Registry,
+    caller: &Caller,
     id: &str,
     yes: bool,
     input: &mut Input,
@@ -53,12 +55,14 @@ pub(super) async fn ask(
         };
         matches!(line.ok().flatten().unwrap_or_default().trim(), "y" | "Y" | "yes")
     } else {
-        let why = approval.reason.unwrap_or_else(|| format!("{} cannot be undone", approval.tool));
+        let usual = || format!("{} cannot be undone", approval.tool);
+        let why = approval.reason.clone().unwrap_or_else(usual);
         tell(one_line(&format!("{}; {how}", why.trim_end_matches('.'))));
         false
     };
-    let answer = ApprovalAnswer { approve, by: approval.user, reason: None, content: None, arguments: None };
-    match registry.answer_approval(id, answer).await {
+    let by = approval.user.clone();
+    let answer = ApprovalAnswer { approve, by, reason: None, content: None, arguments: None };
+    match answer_approval(registry, caller, Origin::CommandLine, &approval, answer).await? {
         Err(AnswerError::Store(cause)) => Err(cause.into()),
         // Or it was answered elsewhere, or has expired.
         _ => Ok(()),

@@ -190,7 +190,7 @@ impl Chat<'_> {
                 Some(TurnEvent::Tool(ToolStatus::Progress { approval: Some(id), .. })) => {
                     let how = "chat in a terminal, where you can allow it";
                     tokio::select! {
-                        asked = approve::ask(self.backend.registry(), &id, false, &mut self.input, how) => asked?,
+                        asked = approve::ask(self.backend.registry(), &self.caller, &id, false, &mut self.input, how) => asked?,
                         () = self.interrupts.next() => return Ok(Asked::Stopped),
                     }
                 }

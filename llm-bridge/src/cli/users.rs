@@ -18,7 +18,7 @@ use super::{
     terminal::one_line,
 };
 use crate::{
-    identifier::check_identifier,
+    identifier::check_new_user,
     personas::{PersonaChangeError, assign, change_user},
     recorded::Change,
 };
@@ -127,7 +127,7 @@ impl KeyCommand {
 }
 
 fn user_id(text: &str) -> Result<String, String> {
-    check_identifier(text).map_err(|rule| format!("a user's id has to be {rule}"))?;
+    check_new_user(text).map_err(|rule| format!("a user's id has to be {rule}"))?;
     Ok(text.to_owned())
 }
 

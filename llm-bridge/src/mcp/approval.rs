@@ -6,7 +6,11 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use registry_core::guard::approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState};
+use registry_core::{
+    Origin,
+    guard::approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState},
+    text::visible,
+};
 use rmcp::{
     ErrorData, RoleServer,
     model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, ProtocolVersion},
@@ -18,6 +22,7 @@ use super::{
     Visitor,
     round_trip::{Answered, not_applied, store_failed},
 };
+use crate::recorded::answer_approval;
 
 /// How long a call waits for an answer from elsewhere: most clients time out after a minute.
 pub(super) const PATIENCE: Duration = Duration::from_secs(45);
@@ -80,7 +85,7 @@ pub(super) async fn answer_with(
     asked: &Approval,
     answer: &ElicitResult,
 ) -> Result<Answered, ErrorData> {
-    let id = &asked.id;
+    let (registry, id) = (&visitor.registry, &asked.id);
     let approve = match answer.action {
         ElicitationAction::Accept => {
             let given = answer.content.as_ref().and_then(|content| content.get(FIELD));
@@ -93,16 +98,16 @@ pub(super) async fn answer_with(
         ElicitationAction::Decline => false,
         _ => return Ok(Answered::PutAway),
     };
-    let answer = ApprovalAnswer {
-        approve,
-        by: visitor.context.caller().user.clone(),
-        reason: None,
-        content: None,
-        arguments: None,
-    };
-    let closed = match visitor.registry.answer_approval(id, answer).await {
+    let caller = visitor.context.caller();
+    let answer =
+        ApprovalAnswer { approve, by: caller.user.clone(), reason: None, content: None, arguments: None };
+    let answered = answer_approval(registry, caller, Origin::Mcp, asked, answer).await.map_err(|cause| {
+        tracing::error!(cause, "change_not_audited");
+        ErrorData::internal_error("the audit could not be written; the server's log says why", None)
+    })?;
+    let closed = match answered {
         // An earlier answer, here or elsewhere, counts.
-        Err(AnswerError::Closed) => visitor.registry.approval(id).await.map_err(AnswerError::Store),
+        Err(AnswerError::Closed) => registry.approval(id).await.map_err(AnswerError::Store),
         answered => answered.map(Some),
     };
     match closed.map(|approval| approval.map(|approval| approval.state)) {
@@ -134,7 +139,8 @@ pub(super) fn form(approval: &Approval) -> Result<ElicitRequestParams, String> {
     let requested_schema: ElicitationSchema =
         serde_json::from_value(schema).map_err(|fault| fault.to_string())?;
     let (tool, arguments, seconds) = (&approval.tool, &approval.arguments, time_left(approval).as_secs());
-    let reason = approval.reason.as_ref().map(|reason| format!("{reason}\n")).unwrap_or_default();
+    let reason = approval.reason.as_ref().map(|reason| format!("{}\n", visible(reason))).unwrap_or_default();
+    let arguments = visible(&arguments.to_string());
     let message =
         format!("{reason}Run {tool} with these arguments? (Answer within {seconds} s.)\n{arguments}");
     Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })

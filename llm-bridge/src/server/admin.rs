@@ -93,10 +93,13 @@ pub(super) async fn audited<T, E: Display + Into<ApiError>>(
     let audit = identity.registry.audit().as_ref();
     match recorded(audit, &identity.caller, Origin::Http, change, make).await {
         Ok(made) => made.map_err(Into::into),
-        Err(cause) => {
-            tracing::error!(cause, "change_not_audited");
-            let message = "the audit could not be written; the server's log says why";
-            Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "audit_unavailable", message))
-        }
+        Err(cause) => Err(not_audited(&cause)),
     }
+}
+
+/// The error where the audit cannot be written.
+pub(super) fn not_audited(cause: &str) -> ApiError {
+    tracing::error!(cause, "change_not_audited");
+    let message = "the audit could not be written; the server's log says why";
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "audit_unavailable", message)
 }

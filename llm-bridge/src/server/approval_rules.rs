@@ -7,7 +7,7 @@ use axum::{
 };
 use jiff::Timestamp;
 use registry_core::{
-    Permission, Registry,
+    Origin, Permission, Registry,
     guard::{
         approval::{Approval, ApprovalAnswer},
         rule::{ApprovalRule, MAX_PEOPLE, RuleError, RuleKind, RuleScope},
@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::{
     App,
-    admin::{self, audited},
+    admin::{self, audited, not_audited},
     api_error::ApiError,
     chats,
     identity::Identity,
@@ -28,6 +28,7 @@ use super::{
     query::QueryParameters,
     routes::Routes,
 };
+use crate::recorded::answer_approval;
 
 pub(super) fn routes() -> Routes {
     Routes::new().add("/api/approval-rules", list, list_operation()).add(
@@ -212,8 +213,10 @@ pub(super) async fn allow_waiting(identity: &Identity, rule: &ApprovalRule) {
             arguments: None,
         };
         // One that was answered meanwhile is as it was answered.
-        if let Err(cause) = registry.answer_approval(&approval.id, yes).await {
-            tracing::debug!(id = approval.id, %cause, "waiting_call_not_allowed");
+        match answer_approval(registry, caller, Origin::Http, &approval, yes).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(cause)) => tracing::debug!(id = approval.id, %cause, "waiting_call_not_allowed"),
+            Err(cause) => drop(not_audited(&cause)),
         }
     }
 }

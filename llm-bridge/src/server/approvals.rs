@@ -8,7 +8,7 @@ use axum::{
     http::{Method, StatusCode},
 };
 use registry_core::{
-    Permission,
+    Origin, Permission,
     guard::{
         approval::{AnswerError, Approval, ApprovalAnswer},
         rule::RuleKind,
@@ -16,11 +16,11 @@ use registry_core::{
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{
     App,
-    admin::audited,
+    admin::not_audited,
     api_error::ApiError,
     approval_rules,
     body::{Body, JsonBody},
@@ -28,6 +28,7 @@ use super::{
     name::Name,
     openapi::Operation,
 };
+use crate::recorded::answer_approval;
 
 /// A person's answer.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -102,9 +103,12 @@ pub(super) fn list_operation() -> Operation {
 }
 
 pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<ApprovalList>, ApiError> {
-    let pending = identity.registry.pending_approvals().await?;
-    let approvals = pending.iter().filter(|approval| may_answer(&identity, approval)).map(Shown::from);
-    Ok(Json(ApprovalList { approvals: approvals.collect() }))
+    let Identity { registry, caller, .. } = &identity;
+    let pending = match caller.level >= Permission::Admin {
+        true => registry.pending_approvals().await?,
+        false => registry.pending_approvals_of(&caller.user).await?,
+    };
+    Ok(Json(ApprovalList { approvals: pending.iter().map(Shown::from).collect() }))
 }
 
 pub(super) fn answer_operation() -> Operation {
@@ -145,17 +149,11 @@ pub(super) async fn answer(
         content: None,
         arguments: arguments.map(Value::Object),
     };
-    let about = json!({
-        "approval": id, "tool": approval.tool, "user": approval.user, "approve": approve, "changed": answer.arguments.is_some(),
-    });
-    let (registry, answered_id) = (identity.registry.clone(), id);
-    let answering = async move {
-        registry
-            .answer_approval(&answered_id, answer)
-            .await
-            .map_err(|fault| not_answered(fault, &answered_id))
+    let Identity { registry, caller, .. } = &identity;
+    let answered = match answer_approval(registry, caller, Origin::Http, &approval, answer).await {
+        Ok(answered) => answered.map_err(|fault| not_answered(fault, &id)),
+        Err(cause) => Err(not_audited(&cause)),
     };
-    let answered = audited(&identity, "approval answer", about, answering).await;
     match (&answered, rule) {
         (Ok(_), Some(rule)) => approval_rules::allow_waiting(&identity, &rule).await,
         // Somebody else has answered it, who may have said no.

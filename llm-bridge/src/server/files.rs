@@ -55,5 +55,6 @@ pub(super) fn served(name: &str, media_type: &str) -> [(HeaderName, HeaderValue)
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=3600")),
+        (header::VARY, HeaderValue::from_static("cookie, authorization")),
     ]
 }

@@ -9,7 +9,7 @@ use axum::{
 const NOTHING: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox";
 
-/// Says of an answer that it may do nothing, unless it says itself what it may: pages do, and all others are data, some of which a model
+/// Says of an answer that it is not kept and may do nothing, unless it says itself otherwise: pages do, and all others are data, some of which a model
 /// server, a module or a tool has written.
 pub(super) async fn in_browsers(mut response: Response) -> Response {
     // A browser takes these headers for those of what it has kept.
@@ -18,6 +18,24 @@ pub(super) async fn in_browsers(mut response: Response) -> Response {
     }
     let headers = response.headers_mut();
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(NOTHING));
+    // What one user may see is not kept for the next one at the same browser, or behind the same proxy.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_is_not_kept_unless_it_says_so_itself() {
+        let plain = in_browsers(Response::new(Body::empty())).await;
+        assert_eq!(plain.headers()[header::CACHE_CONTROL], "no-store");
+        let mut kept = Response::new(Body::empty());
+        kept.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
+        assert_eq!(in_browsers(kept).await.headers()[header::CACHE_CONTROL], "max-age=3600");
+    }
 }

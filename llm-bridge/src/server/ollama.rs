@@ -12,7 +12,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolrack_apis::{
-    Failure, Front, ListModels, ListedModel, Provider,
+    Failure, Front, ListModels, ListedModel, Provider, check_model,
     ollama::{
         OllamaFront,
         models::{EmbedInput, EmbedReply, EmbedRequest, RunningModels, ShowRequest, Version},
@@ -184,6 +184,8 @@ async fn show(State(app): State<App>, request: Request) -> Result<Response, ApiE
     if request.model.is_empty() {
         return Err(ApiError::invalid("model", "`model` is missing; send the name of a model"));
     }
+    let model = check_model(request.model).map_err(|fault| ApiError::invalid("model", fault.message))?;
+    let request = ShowRequest { model, ..request };
     if is_ollama(&app).await {
         let model = request.model.strip_suffix(PLAIN).unwrap_or(&request.model).to_owned();
         let body = json!(ShowRequest { model, ..request }).to_string();

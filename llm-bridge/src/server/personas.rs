@@ -56,7 +56,10 @@ pub(super) fn list_operation() -> Operation {
 pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<PersonaList>, ApiError> {
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let is_admin = identity.caller.level >= Permission::Admin;
-    let users = store.users(tenant).await?;
+    let users = match is_admin {
+        true => store.users(tenant).await?,
+        false => store.user(tenant, &identity.caller.user).await?.into_iter().collect(),
+    };
     let own = users.iter().find(|user| user.id == identity.caller.user).filter(|_| !identity.is_configured());
     let own = own.map_or(&[][..], |user| &user.personas);
     let mut personas = store.personas(tenant).await?;

@@ -87,9 +87,8 @@ pub(super) fn list_operation() -> Operation {
 }
 
 pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<QuestionList>, ApiError> {
-    let pending = identity.registry.pending_questions().await?;
-    let own = pending.into_iter().filter(|kept| kept.user == identity.caller.user);
-    Ok(Json(QuestionList { questions: own.filter_map(Shown::of).collect() }))
+    let own = identity.registry.pending_questions_of(&identity.caller.user).await?;
+    Ok(Json(QuestionList { questions: own.into_iter().filter_map(Shown::of).collect() }))
 }
 
 /// What has become of a question.

@@ -27,6 +27,10 @@ use crate::{
     registering::{ToolChange, read_spec},
 };
 
+/// A longer search is refused, in bytes, and so is one for more words or tags: each is looked for in each tool.
+const MAX_SEARCH: usize = 1000;
+const MAX_WORDS: usize = 8;
+
 pub(super) fn routes() -> Routes {
     let listed = Routes::new().add("/api/tools", list, list_operation());
     // A page asks for it when it is opened, and schemas are many words of few kinds.
@@ -53,10 +57,13 @@ fn list_operation() -> Operation {
         "list_tools",
         "The tools that the user may see, or those that a search finds",
     )
-    .query("search", "Words to look for.")
+    .query("search", "Words to look for, 8 at most.")
     .query_list("tag", "A tag that a tool has to have.")
     .answers::<ToolList>(200, "The tools by name, or what is found with the best first.")
-    .refuses(400, "A query parameter is unknown, or `search` is repeated (`invalid_request_error`).")
+    .refuses(
+        400,
+        "A query parameter is unknown, or `search` is repeated or too long (`invalid_request_error`).",
+    )
 }
 
 async fn list(
@@ -84,6 +91,12 @@ fn search(Query(parameters): Parameters) -> Result<Search, String> {
                 );
             }
         }
+    }
+    let words = search.text.split_whitespace().count();
+    if search.text.len() > MAX_SEARCH || words > MAX_WORDS || search.tags.len() > MAX_WORDS {
+        return Err(format!(
+            "a search has at most {MAX_WORDS} words, {MAX_SEARCH} bytes and {MAX_WORDS} tags; look for fewer"
+        ));
     }
     Ok(search)
 }
@@ -182,6 +195,26 @@ impl From<ChangeError> for ApiError {
                 Self::invalid(field, fault.to_string())
             }
             fault => Self::new(StatusCode::CONFLICT, "tool_not_changed", fault.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l6_a_search_for_tools_has_so_many_words_and_tags_and_no_more() {
+        let asked = |name: &str, values: Vec<String>| {
+            search(Query(values.into_iter().map(|value| (name.to_owned(), value)).collect()))
+        };
+        let words = |count: usize| vec![vec!["a"; count].join(" ")];
+        assert!(asked("search", words(8)).is_ok() && asked("tag", vec!["a".to_owned(); 8]).is_ok());
+        assert!(asked("search", vec!["a".repeat(1000)]).is_ok());
+        for (name, values) in
+            [("search", words(9)), ("search", vec!["a".repeat(1001)]), ("tag", vec!["a".to_owned(); 9])]
+        {
+            assert!(asked(name, values).unwrap_err().contains("look for fewer"), "{name}");
         }
     }
 }

@@ -27,7 +27,7 @@ use super::{
     openapi::Operation,
     routes::Routes,
 };
-use crate::{identifier::check_identifier, personas::change_user, removal::remove_user};
+use crate::{identifier::check_new_user, personas::change_user, removal::remove_user};
 
 pub(super) const ABOVE: &str =
     "The user is not an admin, or has a lower level than the one that is meant (`permission_denied`).";
@@ -150,7 +150,7 @@ async fn add(
     Admin(identity): Admin,
     JsonBody(NewUser { id, level }): JsonBody<NewUser>,
 ) -> Result<(StatusCode, Json<ListedUser>), ApiError> {
-    check_identifier(&id).map_err(|rule| ApiError::invalid("id", format!("a user's id has to be {rule}")))?;
+    check_new_user(&id).map_err(|rule| ApiError::invalid("id", format!("a user's id has to be {rule}")))?;
     may_give(&identity, level)?;
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     if store.user(tenant, &id).await?.is_some() {

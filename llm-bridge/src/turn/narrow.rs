@@ -1,5 +1,7 @@
 //! What a request allows of the tools that its caller may use.
 
+use std::collections::HashMap;
+
 use registry_core::{Caller, Registry, Tool, nearest};
 use toolrack_apis::{
     BadRequest, Request,
@@ -27,22 +29,46 @@ pub(super) fn narrow(
     if let Some(given) = &extension.allowed_tools {
         let mut wire = WireNames::reserving(request.tools.iter().map(|tool| tool.name.as_str()));
         wire.assign_all(usable.iter().map(|tool| tool.name()));
-        let find = |name: &str| {
-            let own = all.iter().map(|tool| tool.name()).find(|own| *own == name);
-            let known = own.or_else(|| wire.original(name));
-            known.or_else(|| all.iter().map(|tool| tool.name()).find(|own| legal(own) == name))
-        };
+        let names = Names::of(all.iter().map(|tool| tool.name()));
+        let find = |name: &str| names.own(name).or_else(|| wire.original(name)).or_else(|| names.legal(name));
         let known = usable.iter().map(|tool| tool.name());
         caller = caller.only_tools(resolve("toolrack.allowed_tools", "tool", given, find, known)?);
     }
     if let Some(given) = &extension.allowed_modules {
-        let find = |name: &str| {
-            all.iter().map(|tool| tool.module()).find(|module| *module == name || legal(module) == name)
-        };
+        let names = Names::of(all.iter().map(|tool| tool.module()));
+        let find = |name: &str| names.own(name).or_else(|| names.legal(name));
         let known = usable.iter().map(|tool| tool.module());
         caller = caller.only_modules(resolve("toolrack.allowed_modules", "module", given, find, known)?);
     }
     Ok(caller)
+}
+
+/// The registry's names of tools or modules, gone through once: a request may name a thousand of them.
+#[derive(Default)]
+struct Names<'n> {
+    own: HashMap<&'n str, &'n str>,
+    legal: HashMap<String, &'n str>,
+}
+
+impl<'n> Names<'n> {
+    fn of(all: impl Iterator<Item = &'n str>) -> Self {
+        let mut names = Self::default();
+        for name in all {
+            if names.own.insert(name, name).is_none() {
+                names.legal.entry(legal(name)).or_insert(name);
+            }
+        }
+        names
+    }
+
+    fn own(&self, name: &str) -> Option<&'n str> {
+        self.own.get(name).copied()
+    }
+
+    /// The first whose name is this one where only legal names may be.
+    fn legal(&self, name: &str) -> Option<&'n str> {
+        self.legal.get(name).copied()
+    }
 }
 
 /// The registry's names for these.

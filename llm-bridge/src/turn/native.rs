@@ -14,6 +14,45 @@ pub(super) struct NativeCall {
     pub(super) passing: Passing,
     /// How many bytes of the arguments have been reported.
     reported: usize,
+    brackets: Brackets,
+    /// Whether the arguments are a whole object.
+    is_whole: bool,
+}
+
+/// The brackets of a call's arguments so far. Each byte is looked at once, however many pieces there are: only where all brackets are closed
+/// for the first time can the arguments be whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Brackets {
+    open: usize,
+    is_text: bool,
+    is_escaped: bool,
+    are_closed: bool,
+}
+
+impl Brackets {
+    /// Takes the next part of the arguments, which is not empty; whether all brackets are closed for the first time with its last byte.
+    fn are_closed_at_the_end_of(&mut self, part: &str) -> bool {
+        let mut bytes = part.bytes();
+        while !self.are_closed
+            && let Some(byte) = bytes.next()
+        {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' if self.is_text => self.is_escaped = true,
+                b'"' => self.is_text = !self.is_text,
+                b'{' | b'[' if !self.is_text => self.open = self.open.saturating_add(1),
+                b'}' | b']' if !self.is_text => {
+                    self.open = self.open.saturating_sub(1);
+                    self.are_closed = self.open == 0;
+                    if self.are_closed {
+                        return byte == b'}' && bytes.len() == 0;
+                    }
+                }
+                _ => {}
+            }
+        }
+        false
+    }
 }
 
 impl NativeCall {
@@ -23,8 +62,14 @@ impl NativeCall {
         self.arguments.get(from..).unwrap_or_default()
     }
 
-    fn is_whole(&self) -> bool {
-        self.arguments.ends_with('}') && serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok()
+    /// Takes more of the arguments.
+    fn push(&mut self, arguments: &str) {
+        if arguments.is_empty() {
+            return;
+        }
+        self.arguments.push_str(arguments);
+        self.is_whole = self.brackets.are_closed_at_the_end_of(arguments)
+            && serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok();
     }
 
     /// Whether a piece only says again whose it is.
@@ -48,7 +93,7 @@ impl NativeCalls {
         let at = self.continued_by(&piece).unwrap_or(self.0.len());
         match self.0.get_mut(at) {
             Some(call) => {
-                call.arguments.push_str(&piece.arguments);
+                call.push(&piece.arguments);
                 call.id = call.id.take().or(piece.id);
                 if let Some(name) = piece.name
                     && call.name.is_empty()
@@ -56,15 +101,18 @@ impl NativeCalls {
                     call.name = name;
                 }
             }
-            None => self.0.push(NativeCall {
-                index: piece.index,
-                id: piece.id,
-                name: piece.name.unwrap_or_default(),
-                arguments: piece.arguments,
-                input: piece.input,
-                passing: piece.passing,
-                reported: 0,
-            }),
+            None => {
+                let mut call = NativeCall {
+                    index: piece.index,
+                    id: piece.id,
+                    name: piece.name.unwrap_or_default(),
+                    input: piece.input,
+                    passing: piece.passing,
+                    ..NativeCall::default()
+                };
+                call.push(&piece.arguments);
+                self.0.push(call);
+            }
         }
         at
     }
@@ -88,7 +136,7 @@ impl NativeCalls {
     fn continued_by(&self, piece: &CallPiece) -> Option<usize> {
         let begins = piece.name.is_some();
         let found = self.0.iter().rposition(|call| match (&piece.id, &call.id) {
-            _ if begins && call.is_whole() && !call.is_repeated_by(piece) => false,
+            _ if begins && call.is_whole && !call.is_repeated_by(piece) => false,
             (Some(new), Some(known)) if new == known => true,
             (Some(_), Some(_)) if begins => false,
             _ if begins && !call.name.is_empty() && piece.id.is_none() && piece.index.is_none() => false,
@@ -165,6 +213,42 @@ mod tests {
             piece(Some(2), "a", "g", "{}"),
         ];
         assert_eq!(calls(pieces), expect(&[("f", "{}"), ("f", "{}"), ("g", "{}"), ("g", "{}")]));
+    }
+
+    #[test]
+    fn a32_arguments_are_looked_at_once_however_often_a_piece_asks() {
+        let large = format!("{{\"a\":\"{}\"", "x".repeat(4 << 20));
+        let whole = format!("{large}}}");
+        let began = std::time::Instant::now();
+        for (first, more, calls) in [(&whole, "", 1), (&large, "x}", 1), (&format!("{whole}x"), "{}", 1)] {
+            let mut native = NativeCalls::default();
+            native.push(piece(Some(0), "a", "f", first));
+            for _ in 0..10_000 {
+                native.push(piece(Some(0), "a", "f", more));
+            }
+            assert_eq!(native.len(), calls, "{more}");
+        }
+        assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn arguments_are_whole_where_they_are_an_object_with_nothing_behind() {
+        for (parts, is_whole) in [
+            (&["{\"a\": \"}\\\"}\"", "}"][..], true),
+            (&["", " {", "\"a\":[{}]", "}"], true),
+            (&["{\"a\": \"}"], false),
+            (&["{}", " "], false),
+            (&["{}", "{}"], false),
+            (&["{\"a\" \"b\"}"], false),
+            (&["[{}]"], false),
+            (&["[}"], false),
+            (&["1{}"], false),
+            (&["}"], false),
+        ] {
+            let mut call = NativeCall::default();
+            parts.iter().for_each(|part| call.push(part));
+            assert_eq!(call.is_whole, is_whole, "{parts:?}");
+        }
     }
 
     #[test]

@@ -423,6 +423,12 @@ def _(server):
         refused(answer, 400)
 
 
+@row("A1", "one module that is allowed four hundred thousand times")
+def _(server):
+    for answer in at_once(2, lambda _: server.chat(USER, toolrack={"allowed_modules": ["scheduler"] * 400_000})):
+        refused(answer, 400)
+
+
 @row("A2", "a remembered call in every line of a conversation")
 def _(server):
     Model.script = calls_first(call("long"))
@@ -495,6 +501,12 @@ row("A7", "31 MiB of empty objects in a call")(objects("/execute", '{"tool_name"
 row("A7", "31 MiB of empty objects in a chat")(objects("/v1/chat/completions", '{"messages": [', "]}"))
 
 
+@row("A7", "models with names of megabytes")
+def _(server):
+    for number in range(20):
+        refused(server.chat(USER, model="a" * 8 * MIB + str(number)), 400)
+
+
 @row("A8", "a model server that writes the server's own fields")
 def _(server):
     forged = {"x_toolrack": {"type": "call_status", "id": "c", "approval": "other"}, "event": {"type": "status"}}
@@ -533,6 +545,13 @@ def _(server):
     answers = at_once(16, lambda number: server.upload(f"{number}.txt", text, "root"))
     statuses = [answer[0] if isinstance(answer, tuple) else answer for answer in answers]
     expect(set(statuses) == {200, 409} and 2 * len(text) * statuses.count(200) <= 8 * MIB, f"{statuses}")
+
+
+@row("A9", "files of line ends alone", memory=800 * MIB)
+def _(server):
+    for answer in at_once(2, lambda number: server.upload(f"{number}.txt", b"\n" * (50 * MIB), "root")):
+        refused(answer, 422)
+        expect("lines" in answer[1], answer[1])
 
 
 @row("A10", "a result that closes its wrapper")
@@ -808,6 +827,16 @@ def _(server):
                 expect("more than 500000 values" in answer[1], answer[1][:300])
     finally:
         Model.whole = None
+
+
+@row("A32", "a large call that a model server names again and again", health=2)
+def _(server):
+    large = call("calculate", json.dumps({"expression": "1" * 8 * MIB}))
+    again = chunk(tool_calls=[call("calculate", "")])
+    events = [chunk(role="assistant"), chunk(tool_calls=[large]), *[again] * 2000, chunk(finish="tool_calls")]
+    Model.script = lambda request: says("done")(request) if request["messages"][-1]["role"] == "tool" else events
+    for answer in at_once(2, lambda _: server.chat(USER)):
+        refused(answer, 200)
 
 
 @row("A33", "ends of sign-ins on all connections, while the provider takes its time")

@@ -193,8 +193,8 @@ pub trait Approvals: Send + Sync {
     /// The approval of that id.
     async fn get(&self, tenant: &str, id: &str) -> StoreResult<Option<Approval>>;
 
-    /// Those that wait for an answer, oldest first.
-    async fn pending(&self, tenant: &str, now: Timestamp) -> StoreResult<Vec<Approval>>;
+    /// Those that wait for an answer, oldest first: of one user, or of all.
+    async fn pending(&self, tenant: &str, user: Option<&str>, now: Timestamp) -> StoreResult<Vec<Approval>>;
 
     /// Answers one that is pending, in one step.
     ///
@@ -266,9 +266,11 @@ impl Approvals for MemoryApprovals {
         self.with(|all| Ok(all.get(&key(tenant, id)).cloned()))
     }
 
-    async fn pending(&self, tenant: &str, now: Timestamp) -> StoreResult<Vec<Approval>> {
+    async fn pending(&self, tenant: &str, user: Option<&str>, now: Timestamp) -> StoreResult<Vec<Approval>> {
         self.with(|all| {
-            let waits = |known: &&Approval| known.tenant == tenant && known.is_waiting(now);
+            let is_of =
+                |known: &Approval| known.tenant == tenant && user.is_none_or(|user| known.user == user);
+            let waits = |known: &&Approval| is_of(known) && known.is_waiting(now);
             let mut waiting: Vec<_> = all.values().filter(waits).cloned().collect();
             waiting.sort_by(|a, b| (a.requested_at, &a.id).cmp(&(b.requested_at, &b.id)));
             Ok(waiting)

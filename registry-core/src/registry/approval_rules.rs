@@ -55,8 +55,8 @@ impl Registry {
         user: &str,
         rule: &ApprovalRule,
     ) -> Result<Vec<Approval>, StoreError> {
-        let mut waiting = self.pending_approvals().await?;
-        waiting.retain(|approval| approval.user == user && rule.allows_waiting(approval));
+        let mut waiting = self.pending_approvals_of(user).await?;
+        waiting.retain(|approval| rule.allows_waiting(approval));
         Ok(waiting)
     }
 

@@ -39,7 +39,15 @@ impl Registry {
     /// # Errors
     /// When the store fails.
     pub async fn pending_approvals(&self) -> Result<Vec<Approval>, StoreError> {
-        self.pending(|kept| kept.question.is_none()).await
+        self.pending(None, |kept| kept.question.is_none()).await
+    }
+
+    /// Those of one user.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn pending_approvals_of(&self, user: &str) -> Result<Vec<Approval>, StoreError> {
+        self.pending(Some(user), |kept| kept.question.is_none()).await
     }
 
     /// The questions of tools that wait for an answer, oldest first.
@@ -47,12 +55,24 @@ impl Registry {
     /// # Errors
     /// When the store fails.
     pub async fn pending_questions(&self) -> Result<Vec<Approval>, StoreError> {
-        self.pending(|kept| kept.question.is_some()).await
+        self.pending(None, |kept| kept.question.is_some()).await
     }
 
-    async fn pending(&self, wanted: impl Fn(&Approval) -> bool + Send) -> Result<Vec<Approval>, StoreError> {
-        let common = &self.shared.common;
-        let mut pending = common.guards.approvals.pending(&self.shared.tenant, common.clock.now()).await?;
+    /// Those of one user.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn pending_questions_of(&self, user: &str) -> Result<Vec<Approval>, StoreError> {
+        self.pending(Some(user), |kept| kept.question.is_some()).await
+    }
+
+    async fn pending(
+        &self,
+        user: Option<&str>,
+        wanted: impl Fn(&Approval) -> bool + Send,
+    ) -> Result<Vec<Approval>, StoreError> {
+        let Common { guards, clock, .. } = self.shared.common.as_ref();
+        let mut pending = guards.approvals.pending(&self.shared.tenant, user, clock.now()).await?;
         pending.retain(wanted);
         Ok(pending)
     }

@@ -41,7 +41,7 @@ impl Registry {
             .collect();
         let mut waiting = 0;
         for tenant in tenants {
-            waiting += common.guards.approvals.pending(&tenant, common.clock.now()).await?.len();
+            waiting += common.guards.approvals.pending(&tenant, None, common.clock.now()).await?.len();
         }
         Ok(waiting)
     }

@@ -77,14 +77,17 @@ impl Texts {
 
     fn find(&self, word: &str) -> Option<Hit> {
         let own_name = self.name.split_once('.').map_or(&*self.name, |(_, name)| name);
-        let places = [
-            (Hit::Name, self.name == word || own_name == word),
-            (Hit::InName, self.name.contains(word)),
-            (Hit::InTag, self.tags.iter().any(|tag| tag.contains(word))),
-            (Hit::InTitle, self.title.contains(word)),
-            (Hit::InDescription, self.description.contains(word)),
-        ];
-        places.into_iter().find_map(|(hit, is_there)| is_there.then_some(hit))
+        if self.name == word || own_name == word {
+            Some(Hit::Name)
+        } else if self.name.contains(word) {
+            Some(Hit::InName)
+        } else if self.tags.iter().any(|tag| tag.contains(word)) {
+            Some(Hit::InTag)
+        } else if self.title.contains(word) {
+            Some(Hit::InTitle)
+        } else {
+            self.description.contains(word).then_some(Hit::InDescription)
+        }
     }
 }
 

@@ -67,10 +67,12 @@ pub fn to_markdown(html: &str, address: &Url) -> Page<String> {
     if page.content.is_empty() { Writer::new(Some(address), false).read(html).into_markdown() } else { page }
 }
 
-/// A page as plain lines with their place in the source. An empty line stands between paragraphs.
-pub fn to_lines(html: &str) -> Page<Vec<Line>> {
-    let page = Writer::new(None, true).read(html).into_lines();
-    if page.content.is_empty() { Writer::new(None, false).read(html).into_lines() } else { page }
+/// A page as plain lines with their place in the source. An empty line stands between paragraphs. `None` where it has more than `most` lines
+/// of text.
+pub fn to_lines(html: &str, most: usize) -> Option<Page<Vec<Line>>> {
+    let read = |skips_around| Writer::new(None, skips_around).at_most(most).read(html).into_lines();
+    let page = read(true)?;
+    if page.content.is_empty() { read(false) } else { Some(page) }
 }
 
 /// The text of a piece of HTML, in one line.
@@ -98,6 +100,10 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn lines_of(html: &str) -> Page<Vec<Line>> {
+        to_lines(html, usize::MAX).unwrap()
+    }
 
     fn page(html: &str) -> Page<String> {
         to_markdown(html, &Url::parse("https://example.org/docs/page?x=1").unwrap())
@@ -180,7 +186,7 @@ mod tests {
 
     /// Numbered, with the level of a heading before the number and `!` behind that of code.
     fn shown(html: &str) -> Vec<String> {
-        let lines = to_lines(html).content.into_iter().filter(|line| !line.text.is_empty());
+        let lines = lines_of(html).content.into_iter().filter(|line| !line.text.is_empty());
         lines
             .map(|line| {
                 let verbatim = if line.verbatim { "!" } else { "" };
@@ -204,13 +210,13 @@ mod tests {
         ] {
             assert_eq!(shown(html), lines, "{html}");
         }
-        let lines: Vec<_> = to_lines("<p>a<p>b<br>c").content.into_iter().map(|line| line.text).collect();
+        let lines: Vec<_> = lines_of("<p>a<p>b<br>c").content.into_iter().map(|line| line.text).collect();
         assert_eq!(lines, ["a", "", "b", "c"]);
     }
 
     #[test]
     fn p6_a_page_says_what_it_is() {
-        let page = to_lines("<html lang=' de'><meta name=Author content='A\n B'><meta charset=utf-8>x");
+        let page = lines_of("<html lang=' de'><meta name=Author content='A\n B'><meta charset=utf-8>x");
         assert_eq!(page.language.as_deref(), Some("de"));
         assert_eq!(page.metadata, [("author".to_owned(), "A B".to_owned())]);
     }
@@ -233,7 +239,7 @@ mod tests {
             "<body style=visibility:hidden>yes",
             "<p style='visibility:collapse'>no</p>yes",
         ] {
-            let lines: String = to_lines(html).content.into_iter().map(|line| line.text).collect();
+            let lines: String = lines_of(html).content.into_iter().map(|line| line.text).collect();
             assert_eq!(lines, "yes", "{html}");
             let markdown = page(html).content;
             assert_eq!(markdown.trim_start_matches(['-', ' ']), "yes", "{html}");
@@ -264,7 +270,7 @@ mod tests {
                 })
                 .collect();
             let count = |text: &str| text.matches(['é', 'a', '&']).count();
-            let text: String = to_lines(&html).content.into_iter().map(|line| line.text).collect();
+            let text: String = lines_of(&html).content.into_iter().map(|line| line.text).collect();
             assert_eq!(count(&text), count(&to_line(&html)), "{html}");
             assert!(!page(&html).content.contains('<'), "{html}");
         }
@@ -304,7 +310,7 @@ mod tests {
                 let html = piece.repeat(count);
                 let markdown = page(&html).content;
                 assert!(markdown.len() <= 100 * count, "{piece}: {}", markdown.len());
-                let lines = to_lines(&html).content;
+                let lines = lines_of(&html).content;
                 let length: usize = lines.iter().map(|line| line.text.len() + 1).sum();
                 assert!(length <= html.len() + count, "{piece}: {length}");
             }

@@ -9,7 +9,7 @@ use super::{API, client_side, encode::StreamEncoder, messages::read_messages, wh
 use crate::{
     BadRequest, ClientTool, CountTokens, Decoded, Effort, Encode, Extension, Failure, FailureKind, Front,
     Passing, Provider, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolInput,
-    front::{failure_reply, json_reply, read_count, read_name, read_tools},
+    front::{failure_reply, json_reply, read_count, read_model, read_name, read_tools},
     json::{Field, Object},
 };
 
@@ -113,7 +113,7 @@ fn read_request(body: &[u8]) -> Result<(Request, bool), BadRequest> {
     }
     let stop = body.items("stop_sequences")?.iter().map(Field::string).collect::<Result<Vec<_>, _>>()?;
     let request = Request {
-        model: body.string("model")?.filter(|name| !name.is_empty()),
+        model: read_model(&mut body)?,
         messages,
         tools: read_tools(body.items("tools")?, read_tool)?,
         choice,

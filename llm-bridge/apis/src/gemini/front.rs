@@ -15,7 +15,7 @@ use super::{
 use crate::{
     BadRequest, ClientTool, CountTokens, Decoded, Extension, Failure, FailureKind, Front, Passing, Provider,
     Request, ToolInput,
-    front::{failure_reply, json_reply, read_name, read_tools},
+    front::{check_model, failure_reply, json_reply, read_model, read_name, read_tools},
     json::{Field, Object},
 };
 
@@ -80,7 +80,7 @@ fn address(parts: &Parts) -> Result<(String, String), BadRequest> {
     let path = percent_encoding::percent_decode_str(parts.uri.path()).decode_utf8_lossy();
     let named = path.split_once("/models/").and_then(|(_, rest)| rest.rsplit_once(':'));
     let (model, method) = named.filter(|(model, _)| !model.is_empty()).ok_or_else(bad_address)?;
-    Ok((model.to_owned(), method.to_owned()))
+    Ok((check_model(model.to_owned())?, method.to_owned()))
 }
 
 /// Whether the answer is to be server-sent events.
@@ -94,7 +94,7 @@ fn read_request(mut body: Object<'_>, model: String, stream: bool) -> Result<(Re
     let mut passing = Passing::of(API);
     let messages = read_messages(&mut body)?;
     // It repeats the model of the address.
-    body.string("model")?;
+    read_model(&mut body)?;
     if let Some(cached) = body.string("cachedContent")?.filter(|name| !name.is_empty()) {
         let message = format_args!("names `{cached}`, but nothing is cached here; send all contents");
         return Err(body.bad("cachedContent", message));

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     BadRequest, Decoded, Effort, Encode, Extension, Failure, Front, Passing, Provider, Request,
     ResponseFormat, Sampling, Thinking, ToolInput,
-    front::{failure_reply, read_tools},
+    front::{failure_reply, read_model, read_tools},
     json::{Field, Object},
     openai::client_tools::read_tool,
 };
@@ -33,7 +33,7 @@ impl Front for OllamaFront {
     fn decode(&self, _: &Parts, body: &[u8]) -> Result<Decoded, BadRequest> {
         let mut body = Object::from_body(body)?;
         let mut passing = Passing::of(API);
-        let model = body.string("model")?.filter(|name| !name.is_empty());
+        let model = read_model(&mut body)?;
         let (messages, tools, endpoint) = match self {
             Self::Chat => {
                 let tools = read_tools(body.items("tools")?, |tool| {

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     BadRequest, Decoded, Effort, Encode, Extension, Failure, FailureKind, Front, Passing, Provider, Request,
     ResponseFormat, Sampling, Thinking,
-    front::{failure_reply, read_tools},
+    front::{failure_reply, read_model, read_tools},
     json::{Field, Object},
 };
 
@@ -41,7 +41,7 @@ impl Front for OpenAiFront {
         let mut body = Object::from_body(body)?;
         let mut passing = Passing::of(API);
         let messages = read_messages(&mut body)?;
-        let model = body.string("model")?.filter(|name| !name.is_empty());
+        let model = read_model(&mut body)?;
         if let Some(n) = body.take("n")
             && n.source().get() != "1"
         {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     BadRequest, ClientTool, Conversation, CountTokens, Decoded, Effort, Extension, Failure, Front, Message,
     Passing, Provider, RawJson, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice,
-    front::{failure_reply, json_reply},
+    front::{failure_reply, json_reply, read_model},
     json::{Field, Object},
     openai::{
         client_tools::{read_custom, read_function, read_tool_choice},
@@ -89,7 +89,7 @@ impl ResponsesFront {
         let ReadTools { tools, namespaces, has_server } = read_tools(body.items("tools")?)?;
         let has_server_items = wants_items(headers)? || has_server;
         let request = Request {
-            model: body.string("model")?.filter(|name| !name.is_empty()),
+            model: read_model(&mut body)?,
             messages,
             conversation,
             tools,

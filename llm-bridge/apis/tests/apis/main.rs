@@ -5,6 +5,7 @@
 mod anthropic;
 mod arbitrary;
 mod benchmark;
+mod bounds;
 #[allow(dead_code)] // the scanner's tests use more of it
 #[path = "../../../dialects/tests/dialects/cases.rs"]
 mod cases;

@@ -93,7 +93,7 @@ pub(super) async fn run(
             Some(id) = approvals.recv() => tokio::select! {
                 // It may be stopped, or be answered elsewhere.
                 outcome = &mut calling => break outcome,
-                asked = approve::ask(&registry, &id, arguments.yes, &mut input, "add --yes to approve the call") => asked?,
+                asked = approve::ask(&registry, context.caller(), &id, arguments.yes, &mut input, "add --yes to approve the call") => asked?,
             },
             Some(question) = questions.recv() => tokio::select! {
                 outcome = &mut calling => break outcome,

@@ -136,9 +136,8 @@ impl Access {
     async fn cut_off(&self, messages: Vec<&mut Shown>) -> Result<(), ApiError> {
         let mut open = HashSet::new();
         if messages.iter().any(|message| message.questions().next().is_some()) {
-            let pending = self.identity.registry.pending_questions().await?;
-            let own = pending.into_iter().filter(|asked| asked.user == self.user && asked.call.is_some());
-            open.extend(own.map(|asked| asked.id));
+            let own = self.identity.registry.pending_questions_of(&self.user).await?;
+            open.extend(own.into_iter().filter(|asked| asked.call.is_some()).map(|asked| asked.id));
         }
         messages.into_iter().for_each(|message| message.end(Status::CutOff, &open));
         Ok(())

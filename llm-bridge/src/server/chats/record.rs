@@ -3,6 +3,7 @@
 use std::{collections::HashSet, time::Instant};
 
 use jiff::{SignedDuration, Timestamp};
+use registry_core::text::cut;
 use serde_json::Value;
 use toolrack_apis::{
     Failure, FinishReason, FinishedTool, Front, ToolStatus, TurnEvent, Usage, openai::OpenAiFront,
@@ -14,6 +15,9 @@ use super::message::{CallPart, CallState, Fault, Part, Shown, Status, Tokens};
 const MAX_TEXT: usize = 4 << 20;
 /// How much of a call's result or arguments is kept for the page, in bytes; the model gets all.
 const MAX_VALUE: usize = 256 << 10;
+/// How much of its error, of its message and of each of its side effects, in bytes, and of how many of these.
+const MAX_SAID: usize = 16 << 10;
+const MAX_EFFECTS: usize = 100;
 /// How many parts an answer has.
 const MAX_PARTS: usize = 4000;
 
@@ -235,9 +239,10 @@ impl Record {
                 (false, false) => CallState::Failed,
             };
             call.result = result.as_ref().map(bounded);
-            call.error.clone_from(error);
-            call.said.clone_from(message);
-            call.side_effects.clone_from(side_effects);
+            let said = |text: &String| cut(text.clone(), MAX_SAID);
+            call.error = error.as_ref().map(said);
+            call.said = message.as_ref().map(said);
+            call.side_effects = side_effects.iter().take(MAX_EFFECTS).map(said).collect();
             call.duration_ms = Some(*duration_ms);
             call.retry_at.clone_from(retry_at);
             if let Some(changed) = changed_arguments {
@@ -297,6 +302,23 @@ mod tests {
         let cut = bounded(&json!({"a": [long]}));
         let cut = cut.as_str().unwrap();
         assert!(cut.len() < (256 << 10) + 64 && cut.ends_with(" more bytes are not kept"), "{}", cut.len());
+    }
+
+    #[test]
+    fn b17_what_a_tool_says_of_a_call_is_bounded() {
+        let long = "ü".repeat(1 << 20);
+        let mut record =
+            Record::new(Shown::begun("m".to_owned(), None, By::Assistant, Timestamp::UNIX_EPOCH));
+        record.finish_call(&FinishedTool {
+            id: "c".to_owned(),
+            error: Some(long.clone()),
+            message: Some(long.clone()),
+            side_effects: vec![long; 1000],
+            ..FinishedTool::default()
+        });
+        let call = record.call("c").unwrap();
+        let said = call.side_effects.iter().chain(&call.error).chain(&call.said).map(String::len);
+        assert_eq!(said.collect::<Vec<_>>(), [MAX_SAID + 3; MAX_EFFECTS + 2]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::{Identities, IdentityError};
 use crate::{
+    identifier::check_new_user,
     personas::change_user,
     recorded::{Change, recorded},
     sign_in::{Person, SignIn, TokenError},
@@ -116,7 +117,9 @@ impl Identities {
                 "{user} is not a user of this server; an operator adds users with `toolrack user add {user}{of_tenant}`"
             )));
         }
-        Ok(())
+        check_new_user(user).map_err(|rule| {
+            TokenError::NotAllowed(format!("the name of a new user has to be {rule}; {user:?} is not"))
+        })
     }
 
     /// Makes a change of users that a sign-in brings about, between its records in the audit, also where its client goes away in the middle.

@@ -134,12 +134,13 @@ impl Offer {
                     ToolChoice::Allowed { names, required } => (names, *required),
                     _ => (&[], false),
                 };
-                client.retain(|tool| allowed.contains(&tool.name));
+                let allowed: HashSet<&str> = allowed.iter().map(String::as_str).collect();
+                client.retain(|tool| allowed.contains(tool.name.as_str()));
                 let mine: Vec<String> = wire
                     .iter()
                     .filter(|wire| {
-                        allowed.contains(wire)
-                            || names.original(wire).is_some_and(|name| allowed.iter().any(|a| a == name))
+                        allowed.contains(wire.as_str())
+                            || names.original(wire).is_some_and(|name| allowed.contains(name))
                     })
                     .filter_map(|wire| names.original(wire).map(str::to_owned))
                     .collect();

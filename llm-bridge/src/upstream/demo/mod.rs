@@ -5,6 +5,8 @@
 
 mod asked;
 
+use std::collections::HashMap;
+
 use registry_core::{ToolSpec, rank_tools};
 use serde_json::{Map, Value};
 use toolrack_apis::{ClientTool, Message, Request, Role, ToolInput};
@@ -100,12 +102,12 @@ fn read(text: &str) -> Parsed {
 /// The results at the end of the messages, oldest first, each with the name of its tool.
 fn results(messages: &[Message]) -> Vec<(&str, String)> {
     let last = messages.iter().rposition(|message| message.role != Role::Tool).map_or(0, |at| at + 1);
-    let called = |id: &str| {
-        let call = messages.iter().rev().flat_map(Message::calls).find(|call| call.id == id)?;
-        Some(call.name.as_str())
-    };
+    let called: HashMap<&str, &str> =
+        messages.iter().flat_map(Message::calls).map(|call| (&*call.id, &*call.name)).collect();
     let results = messages.iter().skip(last).filter_map(Message::tool_result);
-    results.map(|result| (called(&result.call_id).unwrap_or("a tool"), result.plain_text())).collect()
+    results
+        .map(|result| (called.get(&*result.call_id).copied().unwrap_or("a tool"), result.plain_text()))
+        .collect()
 }
 
 fn repeat(results: &[(&str, String)]) -> String {

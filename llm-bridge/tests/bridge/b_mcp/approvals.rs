@@ -1,4 +1,4 @@
-use registry_core::{ErrorKind, guard::approval::ApprovalAnswer};
+use registry_core::{ErrorKind, Origin, guard::approval::ApprovalAnswer};
 
 use super::{peer::text, *};
 
@@ -55,6 +55,39 @@ async fn b3_a_person_is_asked_by_the_result() {
     // A yes is good for one call.
     let answer = again(&mut peer, "one", &state, Some(yes())).await;
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+}
+
+/// Who said what, as the audit has it.
+fn answers(rack: &Rack) -> Vec<(String, Origin, Option<bool>)> {
+    let answers = rack.outcomes().into_iter().filter(|record| record.tool == "approval answer");
+    answers
+        .map(|record| {
+            let approve = record.arguments.as_ref().and_then(|about| about["approve"].as_bool());
+            (record.user, record.origin, approve)
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn b3_an_answer_in_a_form_is_in_the_audit() {
+    let rack = rack();
+    let mut peer = rack.peer(Era::Modern, asks()).await;
+    let state = asked(&mut peer, "one").await;
+    again(&mut peer, "one", &state, Some(yes())).await;
+    let mut peer = rack.peer(Era::Legacy, asks()).await;
+    peer.says.push_back(json!({"action": "decline"}));
+    peer.call("erase", json!({"name": "two"})).await;
+    let by = |approve| ("ada".to_owned(), Origin::Mcp, Some(approve));
+    assert_eq!(answers(&rack), [by(true), by(false)]);
+}
+
+#[tokio::test]
+async fn a16_a_form_shows_what_nobody_would_see() {
+    let rack = rack();
+    let mut peer = rack.peer(Era::Modern, asks()).await;
+    let answer = peer.call("erase", json!({"name": "\u{202e}gpj.x\u{2028}\u{200b}"})).await;
+    let form = &answer["result"]["inputRequests"]["approval"]["params"]["message"];
+    assert!(form.as_str().unwrap().contains(r#""\u{202e}gpj.x\u{2028}\u{200b}""#), "{form}");
 }
 
 #[tokio::test]

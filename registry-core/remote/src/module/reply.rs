@@ -14,6 +14,10 @@ use crate::values::Values;
 const MAX_EFFECTS: usize = 100;
 const MAX_EFFECT: usize = 512;
 const MAX_NOTES: usize = 16 * 1024;
+/// How long its error is, and its message, in bytes, and how many names of other tools it proposes.
+const MAX_ERROR: usize = 4096;
+const MAX_MESSAGE: usize = 16 * 1024;
+const MAX_NEAREST: usize = 8;
 
 /// The body of the answer to `POST /execute`. Of what it may have beside this nothing is read.
 #[derive(Debug, Deserialize)]
@@ -62,9 +66,10 @@ fn decoded(json: &[u8]) -> Result<Result<ToolResult, ToolError>, Fault> {
 
 impl Reply {
     fn into_result(self) -> Result<ToolResult, ToolError> {
+        let message = self.message.map(|message| cut(message, MAX_MESSAGE));
         let error = match self.error {
             Some(error) if !self.success => error,
-            None if !self.success && self.message.is_none() => {
+            None if !self.success && message.is_none() => {
                 "the module says that the call failed, and not why".to_owned()
             }
             _ => {
@@ -77,13 +82,15 @@ impl Reply {
                         .and_then(|content| serde_json::from_value(content).ok())
                         .unwrap_or_default(),
                     ends_turn: self.ends_turn.unwrap_or_default(),
-                    message: self.message,
+                    message,
                     side_effects: bounded_list(self.side_effects.unwrap_or_default()),
                     audit: bounded_notes(self.audit.unwrap_or_default()),
                 });
             }
         };
-        let mut error = ToolError::failed(error).with_nearest(self.nearest.unwrap_or_default());
+        let nearest = self.nearest.unwrap_or_default().into_iter().take(MAX_NEAREST);
+        let nearest = nearest.map(|name| cut(name, MAX_EFFECT)).collect();
+        let mut error = ToolError::failed(cut(error, MAX_ERROR)).with_nearest(nearest);
         if self.retryable == Some(true) {
             error = error.retryable();
         }
@@ -147,6 +154,19 @@ mod tests {
         let result = result(flood).unwrap();
         assert_eq!(result.side_effects, vec![format!("{}…", "ü".repeat(256)); MAX_EFFECTS]);
         assert_eq!(Value::from(result.audit), json!({"left_out": "1048584 bytes of notes"}));
+    }
+
+    #[test]
+    fn m8_what_a_module_says_of_a_call_is_bounded() {
+        let long = "ü".repeat(1 << 20);
+        let failed = json!({"success": false, "error": long, "nearest": vec![&long; 1000]});
+        let failed = result(failed).unwrap_err();
+        assert_eq!(failed.message().len(), MAX_ERROR + 3);
+        assert_eq!(failed.nearest(), vec![format!("{}…", "ü".repeat(256)); MAX_NEAREST]);
+        for success in [true, false] {
+            let said = result(json!({"success": success, "message": long})).unwrap().message.unwrap();
+            assert_eq!(said.len(), MAX_MESSAGE + 3);
+        }
     }
 
     #[test]

@@ -114,12 +114,15 @@ impl Approvals for SqlStore {
         Ok(self.read(find, read).await?.pop())
     }
 
-    async fn pending(&self, tenant: &str, now: Timestamp) -> StoreResult<Vec<Approval>> {
+    async fn pending(&self, tenant: &str, user: Option<&str>, now: Timestamp) -> StoreResult<Vec<Approval>> {
+        let mut values: Vec<Value> = vec![tenant.into(), now.into()];
+        values.extend(user.map(|user| asker(tenant, user).into()));
+        let of_user = if user.is_some() { "AND asker = $3 " } else { "" };
         let sql = format!(
             "SELECT {COLUMNS} FROM approvals WHERE tenant = $1 AND state = 'pending' AND expires_at > $2 \
-             ORDER BY requested_at, id"
+             {of_user}ORDER BY requested_at, id"
         );
-        self.read(Statement::new(sql, vec![tenant.into(), now.into()]), read).await
+        self.read(Statement::new(sql, values), read).await
     }
 
     async fn answer(

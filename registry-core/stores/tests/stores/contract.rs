@@ -183,7 +183,7 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     approvals.withdraw("default", "d").await.unwrap();
     assert_eq!(asked(approvals, Approval { id: "d3".into(), ..declining }).await.id, "d3");
     approvals.withdraw("default", "d3").await.unwrap();
-    let pending = approvals.pending("default", at("12:01:00")).await.unwrap();
+    let pending = approvals.pending("default", None, at("12:01:00")).await.unwrap();
     assert_eq!(
         pending.iter().map(|known| known.id.as_str()).collect::<Vec<_>>(),
         ["one", "u", "n", "v", "a", "s"]
@@ -207,7 +207,7 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     assert_eq!(approvals.take("default", "one\0", at("12:01:00")).await, Ok(false));
     assert_eq!(approvals.withdraw("default", "one\0").await, Ok(()));
     assert_eq!(approvals.give_back("default", "one\0").await, Ok(()));
-    assert_eq!(approvals.pending("default\0", at("12:01:00")).await, Ok(Vec::new()));
+    assert_eq!(approvals.pending("default\0", None, at("12:01:00")).await, Ok(Vec::new()));
     assert_eq!(approvals.forget_user("default\0", "ada").await, Ok(0));
     let yes = answer(true, None);
     assert_eq!(approvals.answer("default", "\0", yes, at("12:01:00")).await, Err(AnswerError::Unknown));
@@ -271,8 +271,12 @@ async fn approvals_are_bounded(approvals: &dyn Approvals) {
     let burst = (0..32).map(|number| approvals.request(of("burst\0", number), 5));
     let kept = futures_util::future::join_all(burst).await;
     assert_eq!(kept.iter().filter(|kept| kept.as_ref().unwrap().is_some()).count(), 5);
-    let pending = approvals.pending("default", at("15:00:01")).await.unwrap();
+    let pending = approvals.pending("default", None, at("15:00:01")).await.unwrap();
     assert_eq!(pending.iter().filter(|known| known.user == "burst\0").count(), 5);
+    assert_eq!(approvals.pending("default", Some("burst\0"), at("15:00:01")).await.unwrap().len(), 5);
+    for (tenant, user) in [("default", "nobody"), ("other", "burst\0")] {
+        assert_eq!(approvals.pending(tenant, Some(user), at("15:00:01")).await, Ok(Vec::new()), "{user}");
+    }
     // What is asked already may be asked again; another user or tenant is another.
     let known = pending.iter().find(|known| known.user == "burst\0").unwrap();
     assert_eq!(approvals.request(known.clone(), 5).await.unwrap().as_ref(), Some(known));
@@ -291,7 +295,7 @@ async fn approvals_are_bounded(approvals: &dyn Approvals) {
     assert_eq!(approvals.forget_user("default", "burst\0").await, Ok(0));
     assert_eq!(approvals.get("default", &known.id).await.unwrap(), None);
     for (tenant, user) in [("other", "burst\0"), ("default", "bob")] {
-        let pending = approvals.pending(tenant, at("15:00:01")).await.unwrap();
+        let pending = approvals.pending(tenant, None, at("15:00:01")).await.unwrap();
         assert!(pending.iter().any(|known| known.user == user), "{tenant} {user}");
     }
 }

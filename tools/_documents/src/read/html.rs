@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::Text;
+use super::{MAX_LINES, Text, too_many_lines};
 
 /// What is kept of what a page says of itself.
 const METADATA: [&str; 4] = ["author", "description", "keywords", "date"];
 
-pub(super) fn read(html: &str) -> Text {
-    let page = toolrack_web::to_lines(html);
+pub(super) fn read(html: &str) -> Result<Text, String> {
+    let page = toolrack_web::to_lines(html, MAX_LINES).ok_or_else(too_many_lines)?;
     let lines = page.content;
     let first_heading = lines.iter().find(|line| line.heading == 1).map(|line| line.text.clone());
     let metadata: Map<String, Value> = page
@@ -17,7 +17,7 @@ pub(super) fn read(html: &str) -> Text {
         .filter(|(name, _)| METADATA.contains(&name.as_str()))
         .map(|(name, content)| (name, content.into()))
         .collect();
-    Text { title: page.title.or(first_heading), language: page.language, metadata, lines }
+    Ok(Text { title: page.title.or(first_heading), language: page.language, metadata, lines })
 }
 
 #[cfg(test)]
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     fn shown(html: &str) -> Vec<String> {
-        let lines = read(html).lines.into_iter().filter(|line| !line.text.is_empty());
+        let lines = read(html).unwrap().lines.into_iter().filter(|line| !line.text.is_empty());
         lines
             .map(|line| format!("{}{} {}", "#".repeat(line.heading.into()), line.number, line.text))
             .collect()
@@ -61,9 +61,10 @@ mod tests {
     fn p6_a_page_says_what_it_is() {
         let text = read(
             "<html lang=de><title>A &amp;\n b</title><meta name=author content=Ada><meta name=viewport content=x><h1>H</h1>",
-        );
+        )
+        .unwrap();
         assert_eq!((text.title.as_deref(), text.language.as_deref()), (Some("A & b"), Some("de")));
         assert_eq!(Value::Object(text.metadata), serde_json::json!({"author": "Ada"}));
-        assert_eq!(read("<h1>H</h1>").title.as_deref(), Some("H"));
+        assert_eq!(read("<h1>H</h1>").unwrap().title.as_deref(), Some("H"));
     }
 }

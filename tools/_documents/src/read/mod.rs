@@ -23,6 +23,8 @@ pub const MAX_BYTES: u64 = 50 * 1024 * 1024;
 
 /// So much of a file shows whether it is a text, in bytes.
 const HEAD: u64 = 8192;
+/// So many lines it may have, and in memory each takes many times what it takes in the file.
+const MAX_LINES: usize = 2_000_000;
 /// So many headings a document may have: each is kept with the passages below it.
 const MAX_HEADINGS: usize = 10_000;
 /// A longer title is cut, in characters.
@@ -164,9 +166,12 @@ fn text_of(path: &Path, kind: DocumentKind, bytes: &[u8], name: &str) -> Result<
     }
     let (source, encoding) = encoding::decoded(bytes, kind == DocumentKind::Html);
     let source = without_controls(&source);
+    if line_ends(&source) > MAX_LINES {
+        return Err(too_many_lines());
+    }
     let mut text = match kind {
         DocumentKind::Markdown => markdown::read(&source),
-        DocumentKind::Html => html::read(&source),
+        DocumentKind::Html => html::read(&source)?,
         DocumentKind::Csv => csv::read(&source, name)?,
         _ => plain(&source, DocumentKind::is_code(path)),
     };
@@ -181,6 +186,14 @@ pub(crate) fn begins_as_text(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
     read.is_ok() && !head.is_empty() && encoding::is_text(&head)
+}
+
+fn line_ends(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
+}
+
+fn too_many_lines() -> String {
+    format!("it has more than {MAX_LINES} lines; split it")
 }
 
 /// What steers a terminal or a printer is no text. Line ends are `\n`.
@@ -262,6 +275,24 @@ mod tests {
         let document = document("a.md", DocumentKind::Markdown, text.as_bytes(), None).unwrap();
         assert!(document.title.chars().count() <= MAX_TITLE + 1 && document.language.is_none());
         assert!(document.metadata.len() == MAX_VALUES && !document.metadata.contains_key("abstract"));
+    }
+
+    #[test]
+    fn p6_the_lines_of_a_file_are_counted_before_they_are_made() {
+        let read = |kind, piece: &str, times| document("x", kind, piece.repeat(times).as_bytes(), None);
+        for (kind, piece) in [
+            (DocumentKind::Text, "\n"),
+            (DocumentKind::Text, "\r"),
+            (DocumentKind::Markdown, "\r\n"),
+            (DocumentKind::Html, "\n"),
+            (DocumentKind::Csv, "\n"),
+        ] {
+            let refused = read(kind, piece, MAX_LINES + 1).unwrap_err();
+            assert_eq!(refused, "it has more than 2000000 lines; split it", "{kind:?}");
+            assert!(read(kind, piece, MAX_LINES).unwrap_err().contains("no text"), "{kind:?}");
+        }
+        let refused = read(DocumentKind::Html, "<br>a", MAX_LINES + 1).unwrap_err();
+        assert!(refused.contains("lines"), "{refused}");
     }
 
     #[test]

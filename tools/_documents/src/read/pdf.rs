@@ -3,9 +3,9 @@
 use toolrack_web::Line;
 
 use super::{
-    Text,
+    MAX_LINES, Text, line_ends,
     reader::{Parsed, damaged, in_thread, parse},
-    without_controls,
+    too_many_lines, without_controls,
 };
 
 /// What each begins with.
@@ -24,9 +24,13 @@ pub(super) fn read(bytes: Vec<u8>) -> Result<Text, String> {
 }
 
 fn lines(pages: &[String]) -> Result<Text, String> {
-    let mut lines = Vec::new();
+    let (mut lines, mut ends) = (Vec::new(), 0);
     for (page, number) in pages.iter().zip(1..) {
         let page = without_controls(page);
+        ends += 1 + line_ends(&page);
+        if ends > MAX_LINES {
+            return Err(too_many_lines());
+        }
         lines.extend(page.lines().map(|line| Line::text(number, line.trim())));
         lines.push(Line::text(number, ""));
     }
@@ -96,6 +100,13 @@ mod tests {
             .map(|line| (line.number, line.text.as_str()))
             .collect();
         assert_eq!(lines, [(1, "Green tea is steeped."), (2, "Black tea boils.")]);
+    }
+
+    #[test]
+    fn p6_the_lines_of_all_pages_are_counted_before_they_are_made() {
+        let page = "a\n".repeat(MAX_LINES / 2);
+        assert!(lines(&["a".to_owned(), page.clone()]).is_ok());
+        assert_eq!(lines(&[page.clone(), page]).unwrap_err(), too_many_lines());
     }
 
     #[test]

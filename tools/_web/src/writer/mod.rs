@@ -34,6 +34,8 @@ pub(crate) struct Writer {
     skips_around: bool,
     out: String,
     starts: Vec<Start>,
+    /// No more lines are written than one more than these.
+    most_lines: usize,
     /// The line of the source that is being read.
     number: u32,
     heading: u8,
@@ -63,13 +65,17 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(base: Option<&Url>, skips_around: bool) -> Self {
-        Self { base: base.cloned(), skips_around, number: 1, ..Self::default() }
+        Self { base: base.cloned(), skips_around, number: 1, most_lines: usize::MAX, ..Self::default() }
+    }
+
+    pub(crate) fn at_most(self, most_lines: usize) -> Self {
+        Self { most_lines, ..self }
     }
 
     pub(crate) fn read(mut self, html: &str) -> Self {
         let mut newlines = Newlines::new(html);
         for token in tokens(html) {
-            if self.marks() && self.out.len() > MAX_OUTPUT {
+            if self.marks() && self.out.len() > MAX_OUTPUT || self.starts.len() > self.most_lines {
                 break;
             }
             match token {
@@ -117,9 +123,12 @@ impl Writer {
         Page { title, language: self.language, metadata: self.metadata, content }
     }
 
-    pub(crate) fn into_lines(self) -> Page<Vec<Line>> {
-        let lines = lines(&self.out, &self.starts);
-        self.into_page(lines)
+    /// `None` where there are more than are to be written.
+    pub(crate) fn into_lines(self) -> Option<Page<Vec<Line>>> {
+        (self.starts.len() <= self.most_lines).then(|| {
+            let lines = lines(&self.out, &self.starts);
+            self.into_page(lines)
+        })
     }
 
     fn open(&mut self, name: &str, attribute: impl Fn(&str) -> Option<String>) {

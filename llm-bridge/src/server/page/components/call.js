@@ -133,7 +133,8 @@ function statusLine({ state, message, error, result, approval, question }) {
  * @param {CallPart} call
  */
 function authorizeAt({ state, error }) {
-  const found = state === 'failed' ? /https?:\/\/[^\s<>"]+\/connect\/[\w-]+/.exec(error ?? '')?.[0] : undefined;
+  // A long error has no such address, and searching it would take long.
+  const found = state === 'failed' ? /https?:\/\/[^\s<>"]+\/connect\/[\w-]+/.exec((error ?? '').slice(0, 4096))?.[0] : undefined;
   return found && URL.canParse(found) && new URL(found).origin === location.origin ? found : null;
 }
 

@@ -17,11 +17,27 @@ export function prose(text) {
 export function linked(text) {
   return text.split(/(https?:\/\/[^\s<>"]+)/).flatMap((part, index) => {
     if (index % 2 === 0) return [part];
-    // What ends the sentence or the bracket around an address is no part of it.
-    const after = /(?:[.,;:!?'*]|(?<!\([^)]*)\))*$/.exec(part)?.[0] ?? '';
-    const address = part.slice(0, part.length - after.length);
+    const end = ownEnd(part);
+    const [address, after] = [part.slice(0, end), part.slice(end)];
     return URL.canParse(address)
       ? [html`<a href=${address} target="_blank" rel="noopener noreferrer nofollow">${address}</a>`, after]
       : [part];
   });
+}
+
+/**
+ * Where an address ends: what ends the sentence or the bracket around it is no part of it. A loop, as a pattern would begin anew at each mark.
+ * @param {string} address
+ */
+function ownEnd(address) {
+  let end = address.length;
+  for (; end > 0; end--) {
+    const last = address[end - 1] ?? '';
+    if (".,;:!?'*".includes(last)) continue;
+    if (last !== ')') break;
+    let before = end - 2;
+    while (before >= 0 && address[before] !== '(' && address[before] !== ')') before--;
+    if (address[before] === '(') break;
+  }
+  return end;
 }
