@@ -1,6 +1,6 @@
 //! Tools of the registry as `toolrack-apis` defines them.
 
-use registry_core::{Effect, Registry, Tool, flow::Sends};
+use registry_core::{Effect, Registry, RemoteKind, Source, Tool, flow::Sends};
 use toolrack_apis::{Definer, Hints, Provider, Subject};
 
 use crate::mcp::{self, McpSettings};
@@ -10,7 +10,7 @@ pub fn subject(tool: &Tool) -> Subject<'_> {
     let (spec, policy) = (tool.spec(), tool.policy());
     Subject {
         title: spec.title.as_deref(),
-        output_schema: Some(&spec.output_schema),
+        output_schema: promises_results(tool).then_some(&spec.output_schema),
         hints: Some(Hints {
             read_only: policy.effect == Effect::Read,
             destructive: policy.effect == Effect::Destructive,
@@ -19,6 +19,12 @@ pub fn subject(tool: &Tool) -> Subject<'_> {
         }),
         ..Subject::new(&spec.tool_name, spec.described(), &spec.input_schema)
     }
+}
+
+/// Whether results are as the output schema says: clients refuse others, and whole lists with a schema that is none. For an MCP server
+/// nobody here can promise either.
+pub(crate) fn promises_results(tool: &Tool) -> bool {
+    !matches!(tool.source(), Source::Remote(remote) if remote.kind == RemoteKind::Mcp)
 }
 
 /// Defines tools of a registry for a provider.

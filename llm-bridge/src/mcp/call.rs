@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use registry_core::{
-    Content, ErrorKind, EventSink, Origin, PendingQuestion, Selection, ToolCall, ToolError, ToolEvent,
-    ToolOutcome, ToolResult, ToolSpec,
+    Content, ErrorKind, EventSink, Origin, PendingQuestion, Selection, Tool, ToolCall, ToolError, ToolEvent,
+    ToolOutcome, ToolResult,
     guard::approval::Approval,
     random_id,
     trace::{Trace, TraceParent},
@@ -13,11 +14,16 @@ use rmcp::{
     ErrorData, RoleServer,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, InputResponses, MetaObject,
+        ProgressToken,
     },
     service::RequestContext,
 };
+use serde::Deserialize;
 use serde_json::{Map, Value};
-use tokio::{sync::mpsc, task::JoinError};
+use tokio::{
+    sync::mpsc,
+    task::{JoinError, JoinHandle},
+};
 use tokio_util::sync::CancellationToken;
 use toolrack_apis::names::WireNames;
 use toolrack_remote::mcp::{APPROVAL_PENDING, APPROVAL_WAIT};
@@ -28,6 +34,7 @@ use super::{
     authorization, flow, names, progress, question,
     round_trip::{self, Answered},
 };
+use crate::definition::promises_results;
 
 /// How many questions of a call a client may be unable to show.
 const MAX_UNSHOWN: usize = 8;
@@ -90,7 +97,7 @@ pub(super) async fn run(
         Way::Request => {
             let open = round_trip::open(&visitor, &outcome).await;
             if let Some(open) = open.filter(|open| open.question.is_none()) {
-                outcome = match approval::ask(&visitor, &open, &request).await? {
+                outcome = match call.waiting(approval::ask(&visitor, &open, &request)).await? {
                     Answered::Denied => call.refuse(REFUSED).await?,
                     Answered::PutAway => outcome,
                     _ => call.make(Duration::ZERO).await?,
@@ -134,6 +141,8 @@ struct Call<'r> {
     scope: Option<String>,
     /// How the client's user can be asked.
     way: Way,
+    /// What progress the client was told of last.
+    told: Mutex<f64>,
 }
 
 impl<'r> Call<'r> {
@@ -153,8 +162,12 @@ impl<'r> Call<'r> {
         }
         let name = name.unwrap_or_else(|| wanted.name.into_owned());
         let selection = visitor.registry.select(&visitor.context);
-        let arguments = Value::Object(wanted.arguments.unwrap_or_default());
-        Self { server, visitor, request, selection, name, arguments, scope: None, way }
+        let mut arguments = wanted.arguments.unwrap_or_default();
+        if let Some(tool) = selection.get(&name) {
+            arguments.retain(|name, _| !is_added(name, &tool.spec().input_schema));
+        }
+        let (arguments, told) = (Value::Object(arguments), Mutex::default());
+        Self { server, visitor, request, selection, name, arguments, scope: None, way, told }
     }
 
     fn wanted(&self) -> ToolCall {
@@ -189,7 +202,7 @@ impl<'r> Call<'r> {
         let forwarding = self.request.meta.get_progress_token().map(|token| {
             let (events, heard) = progress::channel();
             sink = Some(events);
-            tokio::spawn(progress::forward(heard, self.request.peer.clone(), token, over.clone()))
+            self.tell(heard, token, &over)
         });
         if self.way == Way::Result {
             context = context.with_questions().with_question_wait(Duration::ZERO);
@@ -226,12 +239,39 @@ impl<'r> Call<'r> {
             asking.abort();
         }
         over.cancel();
-        if let Some(forwarding) = forwarding {
-            drop(forwarding.await);
-        }
+        self.has_told(forwarding).await;
         let outcome = outcome.map_err(|fault| unfinished(&fault))?;
         self.server.read.note(self.visitor, outcome.reads, &outcome.tool_name);
         Ok(outcome)
+    }
+
+    /// Waits for a person, of which the client is told from time to time.
+    async fn waiting<T>(&self, answer: impl Future<Output = T>) -> T {
+        let over = CancellationToken::new();
+        let (_events, heard) = progress::channel();
+        let telling = self.request.meta.get_progress_token().map(|token| self.tell(heard, token, &over));
+        let answer = answer.await;
+        over.cancel();
+        self.has_told(telling).await;
+        answer
+    }
+
+    fn tell(
+        &self,
+        heard: mpsc::Receiver<ToolEvent>,
+        token: ProgressToken,
+        over: &CancellationToken,
+    ) -> JoinHandle<f64> {
+        let (peer, told) = (self.request.peer.clone(), *self.told.lock());
+        tokio::spawn(progress::forward(heard, peer, token, over.clone(), told))
+    }
+
+    async fn has_told(&self, telling: Option<JoinHandle<f64>>) {
+        if let Some(telling) = telling
+            && let Ok(told) = telling.await
+        {
+            *self.told.lock() = told;
+        }
     }
 
     /// Refuses the call before it runs. It is audited like any other.
@@ -266,21 +306,52 @@ impl<'r> Call<'r> {
             }
             Ok(result) => result,
         };
-        if !result.success {
-            let mut answer = CallToolResult::error(vec![ContentBlock::text(reported)]);
-            flow::tell(reads, &mut answer.meta);
-            return Ok(answer);
-        }
         let tool = self.selection.get(&outcome.tool_name);
         if tool.is_some_and(|tool| tool.is_search()) {
             names::rename_found(&mut result.value, &self.names());
         }
-        let change = change.map(ContentBlock::text).into_iter();
-        let mut answer = CallToolResult::success(change.chain(blocks(&result)).collect());
-        answer.structured_content = tool.and_then(|tool| structured(tool.spec(), &result));
+        let shown = change.map(ContentBlock::text).into_iter().chain(blocks(&result)).collect();
+        let mut answer = match result.success {
+            true => CallToolResult::success(shown),
+            false => CallToolResult::error(shown),
+        };
+        answer.structured_content = tool.and_then(|tool| structured(tool, &result));
         flow::tell(reads, &mut answer.meta);
         Ok(answer)
     }
+}
+
+/// The call that the parameters of a request mean. Small models write the arguments as a text.
+///
+/// # Errors
+/// What is wrong with them.
+pub(super) fn wanted(params: &mut Value) -> Result<CallToolRequestParams, String> {
+    let object = |text: &str| serde_json::from_str(text).ok().filter(Value::is_object);
+    match params.get_mut("arguments") {
+        Some(arguments) if arguments.is_string() => {
+            let read = arguments.as_str().and_then(object);
+            *arguments =
+                read.ok_or("the parameters are not those of tools/call: `arguments` has to be an object")?;
+        }
+        Some(arguments) if !arguments.is_object() && !arguments.is_null() => {
+            return Err(
+                "the parameters are not those of tools/call: `arguments` has to be an object".to_owned()
+            );
+        }
+        _ => {}
+    }
+    let read = Deserialize::deserialize(&*params);
+    read.map_err(|fault| format!("the parameters are not those of tools/call: {fault}"))
+}
+
+/// What a widespread client adds to the arguments of every tool, which no model can leave out.
+const ADDED: [&str; 4] = ["toolCallId", "sessionId", "action", "chatInput"];
+
+/// Whether an argument is such, and the tool takes none of its name.
+fn is_added(name: &str, schema: &Value) -> bool {
+    let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    let is_known = schema.get("properties").is_some_and(|properties| properties.get(name).is_some());
+    is_closed && !is_known && ADDED.contains(&name) && schema.get("patternProperties").is_none()
 }
 
 /// Where the client's request is in a trace, if its `_meta` says so.
@@ -292,10 +363,13 @@ fn unfinished(fault: &JoinError) -> ErrorData {
     ErrorData::internal_error(format!("the call was not finished: {fault}"), None)
 }
 
-/// The value, if the tool has an output schema.
-fn structured(spec: &ToolSpec, result: &ToolResult) -> Option<Value> {
+/// The value, if the tool has an output schema; or if it is an object of another server, which had one or not.
+fn structured(tool: &Tool, result: &ToolResult) -> Option<Value> {
+    if !promises_results(tool) {
+        return result.structured();
+    }
     // Only a schema of an object is listed, and clients validate against it.
-    let listed = spec.output_schema.get("type").and_then(Value::as_str) == Some("object");
+    let listed = tool.spec().output_schema.get("type").and_then(Value::as_str) == Some("object");
     if listed { result.structured() } else { None }
 }
 

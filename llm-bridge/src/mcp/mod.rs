@@ -25,13 +25,14 @@ use registry_core::{Registry, RegistryEvent, ToolContext};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, Extensions, Implementation, InitializeRequestParams,
-        InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-        SubscriptionFilter, Tool,
+        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Extensions,
+        Implementation, InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
+        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
     },
     service::{Peer, RequestContext, SubscriptionContext},
     transport::streamable_http_server::SessionRestoreMarker,
 };
+use serde::Deserialize;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -170,6 +171,37 @@ impl ServerHandler for McpServer {
     ) -> Result<CallToolResponse, ErrorData> {
         let visitor = self.visitor(&context.extensions)?;
         call::run(self, visitor, request, context).await
+    }
+
+    /// What the library takes for a request of its own kind, because its parameters are not those of the protocol's.
+    async fn on_custom_request(
+        &self,
+        CustomRequest { method, params, .. }: CustomRequest,
+        mut context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        match method.as_str() {
+            "tools/call" => {
+                let mut params = params.unwrap_or_default();
+                let wanted =
+                    call::wanted(&mut params).map_err(|fault| ErrorData::invalid_params(fault, None))?;
+                if let Some(meta) = params.get("_meta").and_then(|meta| Deserialize::deserialize(meta).ok()) {
+                    context.meta = meta;
+                }
+                let answer = self.call_tool(wanted, context).await?;
+                let answer = match answer {
+                    CallToolResponse::Complete(result) => serde_json::to_value(result),
+                    CallToolResponse::InputRequired(asking) => serde_json::to_value(asking),
+                    _ => return Err(ErrorData::internal_error("the answer is of an unknown kind", None)),
+                };
+                let answer = answer.map_err(|fault| ErrorData::internal_error(fault.to_string(), None));
+                answer.map(CustomResult::new)
+            }
+            "tools/list" | "initialize" | "ping" | "server/discover" | "subscriptions/listen" => {
+                let message = format!("the parameters are not those of {method}");
+                Err(ErrorData::invalid_params(message, None))
+            }
+            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)),
+        }
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

@@ -1,6 +1,6 @@
 //! A running tool's status as `notifications/progress`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use registry_core::{EventSink, ToolEvent};
 use rmcp::{
@@ -17,6 +17,8 @@ const WAITING: usize = 64;
 const TOTAL: f64 = 100.0;
 /// The step of a status without a number: the protocol requires that progress increases with every notification.
 const STEP: f64 = 0.01;
+/// How long nothing is said at most: many clients give a request up that they hear nothing of for a minute.
+const SILENT: Duration = Duration::from_secs(15);
 
 /// A sink for a tool's events, and their receiver.
 pub(super) fn channel() -> (EventSink, mpsc::Receiver<ToolEvent>) {
@@ -24,23 +26,32 @@ pub(super) fn channel() -> (EventSink, mpsc::Receiver<ToolEvent>) {
     (Arc::new(move |event| drop(sender.try_send(event))), receiver)
 }
 
-/// Forwards events until the call is over, and then those already sent: a tool may leave a task running that keeps the sink.
+/// Forwards events until the call is over, and then those already sent: a tool may leave a task running that keeps the sink. Where there are
+/// none it says so from time to time. Gives the last progress, which was `before` at first.
 pub(super) async fn forward(
     mut heard: mpsc::Receiver<ToolEvent>,
     peer: Peer<RoleServer>,
     token: ProgressToken,
     over: CancellationToken,
-) {
-    let mut before = 0.0;
+    mut before: f64,
+) -> f64 {
     loop {
         let event = tokio::select! {
             event = heard.recv() => event,
+            () = tokio::time::sleep(SILENT), if !heard.is_closed() => {
+                before = next(before, None);
+                let notice = ProgressNotificationParam::new(token.clone(), before);
+                if peer.notify_progress(notice.with_message("The call goes on.")).await.is_err() {
+                    return before;
+                }
+                continue;
+            }
             () = over.cancelled(), if !heard.is_closed() => {
                 heard.close();
                 continue;
             }
         };
-        let Some(event) = event else { return };
+        let Some(event) = event else { return before };
         let fraction = event.progress.filter(|fraction| fraction.is_finite());
         let progress = next(before, fraction);
         before = progress;
@@ -49,7 +60,7 @@ pub(super) async fn forward(
             notice = notice.with_total(TOTAL);
         }
         if peer.notify_progress(notice).await.is_err() {
-            return;
+            return before;
         }
     }
 }

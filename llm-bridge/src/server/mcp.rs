@@ -1,5 +1,6 @@
 //! `/mcp`: the MCP server over streamable HTTP.
 
+mod accepted;
 mod open;
 
 use std::{
@@ -102,6 +103,7 @@ impl Mcp {
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
+            .with_sse_retry(None)
             .with_cancellation_token(CancellationToken::new());
         let (sessions, closing_is_watched) = (OpenSessions::default(), Once::new());
         let coming_over = AsyncMutex::default();
@@ -235,7 +237,7 @@ pub(super) fn routes(mcp: Arc<Mcp>) -> Routes {
         .answers::<JsonRpc>(404, "Or there is no such method, as a reply.")
         .answers_nothing(
             406,
-            "`Accept` has to name `application/json` and `text/event-stream`; in plain words.",
+            "`Accept` names neither `application/json` nor `text/event-stream`; in plain words.",
         )
         .refuses(413, "The message is larger than 4 MiB.")
         .answers_nothing(
@@ -256,7 +258,7 @@ pub(super) fn routes(mcp: Arc<Mcp>) -> Routes {
 async fn serve(
     State(mcp): State<Arc<Mcp>>,
     Extension(identity): Extension<Identity>,
-    request: Request,
+    mut request: Request,
 ) -> Response {
     mcp.watch_closing();
     let visitor = visitor(&identity);
@@ -281,6 +283,7 @@ async fn serve(
     // The stream of notifications in earlier revisions has no end, and would delay the server's stop.
     let listens = request.method() == Method::GET;
     let ends = request.method() == Method::DELETE;
+    let is_json_alone = accepted::complete(&mut request);
     let (mut request, message) = match received(request).await {
         Ok(received) => received,
         Err(error) => return error.into_response(),
@@ -305,6 +308,9 @@ async fn serve(
     // The library answers 202, which clients in Python report as a failure.
     if ends && answer.status() == StatusCode::ACCEPTED {
         *answer.status_mut() = StatusCode::NO_CONTENT;
+    }
+    if is_json_alone {
+        return accepted::as_json(answer).await;
     }
     if !listens {
         return answer;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::work::Work;
 
 /// How large a pattern may be when it is compiled, in bytes.
-const MAX_PATTERN: usize = 1 << 20;
+pub(super) const MAX_PATTERN: usize = 1 << 20;
 /// How large all patterns of a schema may be together. They take this as it is compiled, and a multiple when they match.
 const MAX_PATTERNS: usize = 2 << 20;
 /// How large all patterns of a source of tools may be together.

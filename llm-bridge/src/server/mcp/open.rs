@@ -84,6 +84,8 @@ impl OpenSessions {
         let open = user.open.upgrade().unwrap_or_else(|| {
             let mut sessions = LocalSessionManager::default();
             sessions.session_config.keep_alive = Some(SESSION_KEPT);
+            // Streams begin with their first message: many clients take an event without one for a broken message.
+            sessions.session_config.sse_retry = None;
             let sessions = Arc::new(sessions);
             user.open = Arc::downgrade(&sessions);
             sessions

@@ -253,3 +253,84 @@ async fn b19_a_table_is_text_and_structured_where_its_schema_is_listed() {
         assert_eq!(answer["result"].get("structuredContent"), None);
     }
 }
+
+#[tokio::test]
+async fn b3_what_fails_keeps_its_picture_and_its_value() {
+    let rack = Rack::new();
+    let mut spec = ToolSpec::new("click", json!({"type": "object"}));
+    spec.output_schema = json!({"type": "object"});
+    let failed = ToolResult {
+        success: false,
+        content: vec![Content::Image { data: "AAAA".into(), mime_type: "image/png".into() }],
+        ..ToolResult::new(json!({"code": "NO_BUTTON"}))
+    };
+    rack.add_with(spec, ToolPolicy::new(), handler_fn(move |_, _| std::future::ready(Ok(failed.clone()))));
+    for era in ERAS {
+        let mut peer = rack.peer(era, json!({})).await;
+        let answer = peer.call("click", json!({})).await["result"].clone();
+        assert_eq!(
+            (&answer["isError"], &answer["content"][1]["type"]),
+            (&json!(true), &json!("image")),
+            "{answer}"
+        );
+        assert_eq!(answer["structuredContent"], json!({"code": "NO_BUTTON"}));
+    }
+}
+
+#[tokio::test]
+async fn b3_parameters_that_are_not_the_protocols_are_read_or_named() {
+    let rack = Rack::new();
+    let echo = handler_fn(|_, arguments| std::future::ready(Ok(ToolResult::new(Value::Object(arguments)))));
+    rack.add("echo", ToolPolicy::new(), echo);
+    for era in ERAS {
+        let mut peer = rack.peer(era, json!({})).await;
+        let answer = peer.call("echo", json!("{\"a\": 1}")).await;
+        assert_eq!(text(&answer), r#"{"a":1}"#, "{answer}");
+        for wrong in [json!([1]), json!("words"), json!(3)] {
+            let answer = peer.call("echo", wrong).await;
+            assert_eq!(answer["error"]["code"], -32602, "{answer}");
+            assert!(answer["error"]["message"].as_str().unwrap().contains("`arguments`"), "{answer}");
+        }
+        let nameless = peer.request("tools/call", json!({"arguments": {}})).await;
+        assert_eq!(nameless["error"]["code"], -32602, "{nameless}");
+        let unknown = peer.request("tools/fetch", json!({})).await;
+        assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
+    }
+}
+
+#[tokio::test]
+async fn b3_what_a_client_adds_to_all_arguments_is_left_out_where_the_tool_has_no_such() {
+    let rack = Rack::new();
+    let echo =
+        || handler_fn(|_, arguments| std::future::ready(Ok(ToolResult::new(Value::Object(arguments)))));
+    let closed = json!({"type": "object", "additionalProperties": false, "properties": {"action": {"type": "string"}}});
+    rack.add_with(ToolSpec::new("closed", closed), ToolPolicy::new(), echo());
+    rack.add("open", ToolPolicy::new(), echo());
+    let mut peer = rack.peer(Era::Legacy, json!({})).await;
+    let added = json!({"toolCallId": "a", "sessionId": "b", "action": "c", "chatInput": "d"});
+    assert_eq!(text(&peer.call("closed", added.clone()).await), r#"{"action":"c"}"#);
+    let open = peer.call("open", added.clone()).await;
+    assert_eq!(serde_json::from_str::<Value>(&text(&open)).unwrap(), added, "{open}");
+    let wrong = peer.call("closed", json!({"other": 1})).await;
+    assert_eq!(wrong["result"]["isError"], true, "{wrong}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn b7_a_client_hears_that_a_silent_call_goes_on() {
+    let rack = Rack::new();
+    let slow = handler_fn(|_, _| async {
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        Ok(ToolResult::new("slept"))
+    });
+    rack.add("sleeps", ToolPolicy { timeout: Duration::from_secs(100), ..ToolPolicy::new() }, slow);
+    let mut peer = rack.peer(Era::Legacy, json!({})).await;
+    let asked = json!({"name": "sleeps", "arguments": {}, "_meta": {"progressToken": "t"}});
+    let answer = peer.request("tools/call", asked).await;
+    assert_eq!(text(&answer), "slept");
+    let told: Vec<f64> = peer.heard.iter().filter_map(|word| word["params"]["progress"].as_f64()).collect();
+    assert!(told.len() == 3 && told.is_sorted_by(|a, b| a < b), "{:?}", peer.heard);
+    let mut quiet = rack.peer(Era::Legacy, json!({})).await;
+    quiet.send("tools/call", json!({"name": "sleeps", "arguments": {}})).await;
+    let early = tokio::time::timeout(Duration::from_secs(19), quiet.next()).await;
+    assert!(early.is_err(), "without a token nothing is said: {early:?}");
+}

@@ -1,3 +1,5 @@
+use registry_core::{Offer, Remote, RemoteKind};
+
 use super::{peer::ERAS, *};
 
 #[tokio::test]
@@ -153,4 +155,23 @@ async fn b3_a_change_right_after_the_acknowledgement_is_told_and_nothing_else() 
     known.registry.set_enabled("tool", false).unwrap();
     peer.hears("notifications/tools/list_changed").await;
     assert!(peer.list(None).await.0.is_empty());
+}
+
+/// Clients refuse a result that is not as the output schema says, and whole lists with a schema that is none.
+#[tokio::test]
+async fn b3_nothing_is_promised_of_the_results_of_another_server() {
+    let rack = Rack::new();
+    let mut spec = ToolSpec::new("far.read", json!({"type": "object"}));
+    spec.output_schema = json!({"type": "object", "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {"a": {"$ref": "#/definitions/nowhere"}}});
+    let remote = Remote { kind: RemoteKind::Mcp, name: "far".into(), address: "npx".into() };
+    let offer = Offer { spec, policy: ToolPolicy::new(), handler: says(json!({"a": 1})) };
+    assert!(rack.registry.offer(remote, vec![offer]).is_empty());
+    for era in ERAS {
+        let mut peer = rack.peer(era, json!({})).await;
+        let listed = peer.request("tools/list", json!({})).await["result"]["tools"][0].clone();
+        assert_eq!((&listed["name"], listed.get("outputSchema")), (&json!("far_read"), None), "{listed}");
+        let answer = peer.call("far_read", json!({})).await;
+        assert_eq!(answer["result"]["structuredContent"], json!({"a": 1}), "{answer}");
+    }
 }

@@ -5,6 +5,7 @@ mod asking;
 mod calls;
 mod listing;
 mod names;
+mod over_http;
 mod peer;
 mod questions;
 mod waiting;

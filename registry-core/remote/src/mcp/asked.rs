@@ -64,19 +64,17 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Asked<T> {
 
 #[cfg(test)]
 mod tests {
-    use rmcp::{
-        model::{ClientJsonRpcMessage, ClientResult, RequestId},
-        transport::async_rw::AsyncRwTransport,
-    };
+    use rmcp::model::{ClientJsonRpcMessage, ClientResult, RequestId};
     use tokio::io::{AsyncWriteExt, duplex, split};
 
     use super::*;
+    use crate::mcp::lines::Lines;
 
     #[tokio::test]
     async fn a29_a_server_that_asks_and_reads_nothing_is_left() {
         let (ours, theirs) = duplex(4 << 20);
         let (input, output) = split(ours);
-        let mut asked = Asked::new(AsyncRwTransport::new_client(input, output));
+        let mut asked = Asked::new(Lines::new(input, output));
         let (_unread, mut theirs) = split(theirs);
         let ping = async |number: usize, theirs: &mut tokio::io::WriteHalf<_>| {
             let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{number},\"method\":\"ping\"}}\n");

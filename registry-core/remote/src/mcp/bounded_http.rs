@@ -8,7 +8,10 @@ use reqwest::{
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use rmcp::{
-    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage},
+    model::{
+        ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcError, JsonRpcMessage, RequestId,
+        ServerJsonRpcMessage,
+    },
     transport::{
         common::http_header::{EVENT_STREAM_MIME_TYPE, HEADER_SESSION_ID, JSON_MIME_TYPE},
         streamable_http_client::{
@@ -19,10 +22,12 @@ use rmcp::{
 };
 use sse_stream::{Sse, SseStream};
 
+use super::lenient;
 use crate::values::Values;
 
-/// How large a message may be, and what a server says when it refuses, in bytes; as the library has it.
+/// How large a message may be, in bytes; as the library has it.
 const MAX_MESSAGE: usize = 16 << 20;
+/// How much is read of what a server says when it refuses, in bytes.
 const MAX_REFUSAL: usize = 64 << 10;
 
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -36,26 +41,57 @@ pub(super) struct BoundedHttp(pub(super) reqwest::Client);
 /// How long is waited at least before a stream that has ended is asked for again, in milliseconds, whatever the server says.
 const LEAST_RETRY: u64 = 1000;
 
-/// Ends with an error at the first event of too many values.
-fn bounded(events: Events) -> Events {
-    let counted = events.scan(false, |is_over, event| {
+/// Why a stream ends.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error("{0}")]
+    TooLarge(String),
+    #[error(transparent)]
+    Lost(#[from] reqwest::Error),
+}
+
+/// The answer to a request in place of one that is too large: the server has answered, so nothing is broken.
+fn too_large(id: RequestId, fault: &str) -> ServerJsonRpcMessage {
+    let error = ErrorData::internal_error(format!("the answer is too large: {fault}; ask for less"), None);
+    ServerJsonRpcMessage::error(error, Some(id))
+}
+
+/// Ends at the first event of too many values or bytes: with the answer that says so, where one is awaited, and with an error elsewhere.
+fn bounded(events: Events, awaited: Option<RequestId>) -> Events {
+    let counted = events.scan(false, move |is_over, event| {
         let counted = event.and_then(|mut event| {
             event.retry = event.retry.map(|retry| retry.max(LEAST_RETRY));
             let data = event.data.as_deref().unwrap_or_default();
-            Values::default().count(data.as_bytes()).map_err(|fault| SseError::Body(Box::new(fault)))?;
+            Values::default()
+                .count(data.as_bytes())
+                .map_err(|fault| SseError::Body(Box::new(Broken::TooLarge(fault.to_string()))))?;
+            // The library reads it by itself.
+            if let Some(meant) = lenient::introduced(data) {
+                event.data = Some(meant);
+            }
             Ok(event)
         });
         let goes_on = !std::mem::replace(is_over, counted.is_err());
+        let counted = counted.or_else(|fault| match (&fault, &awaited) {
+            (SseError::Body(cause), Some(id)) => match cause.downcast_ref() {
+                Some(Broken::TooLarge(why)) => {
+                    let answer = serde_json::to_string(&too_large(id.clone(), why)).unwrap_or_default();
+                    Ok(Sse::default().data(answer))
+                }
+                _ => Err(fault),
+            },
+            _ => Err(fault),
+        });
         std::future::ready(goes_on.then_some(counted))
     });
     counted.boxed()
 }
 
 /// The events of an answer, of so many bytes each.
-fn events_of(response: Response, most: usize) -> Events {
+fn events_of(response: Response, most: usize, awaited: Option<RequestId>) -> Events {
     let (mut bytes, mut is_line_empty) = (0_usize, true);
     let counted = response.bytes_stream().map(move |chunk| {
-        let chunk = chunk.map_err(io::Error::other)?;
+        let chunk = chunk?;
         for byte in &chunk {
             match byte {
                 b'\n' if is_line_empty => bytes = 0,
@@ -65,12 +101,12 @@ fn events_of(response: Response, most: usize) -> Events {
             }
             bytes += 1;
             if bytes > most {
-                return Err(io::Error::other(format!("a message has more than {most} bytes")));
+                return Err(Broken::TooLarge(format!("a message has more than {most} bytes")));
             }
         }
         Ok(chunk)
     });
-    bounded(SseStream::from_bytes_stream(counted).boxed())
+    bounded(SseStream::from_bytes_stream(counted).boxed(), awaited)
 }
 
 /// A body of at most so many bytes.
@@ -87,7 +123,33 @@ async fn body_of(mut response: Response, most: usize) -> Result<Vec<u8>, Failure
 
 fn message_of(body: &[u8]) -> io::Result<ServerJsonRpcMessage> {
     Values::default().count(body)?;
-    serde_json::from_slice(body).map_err(io::Error::other)
+    lenient::message(body)
+}
+
+/// The answer to a request that came with nothing else: it is that request's whatever id it has, as some servers refuse with none.
+fn addressed(mut answer: ServerJsonRpcMessage, message: &ClientJsonRpcMessage) -> ServerJsonRpcMessage {
+    if let ClientJsonRpcMessage::Request(request) = message {
+        match &mut answer {
+            JsonRpcMessage::Response(answer) => answer.id = request.id.clone(),
+            JsonRpcMessage::Error(error) => error.id = Some(request.id.clone()),
+            _ => {}
+        }
+    }
+    answer
+}
+
+/// Whether a server refused a message because it has forgotten the session: not every one says so with 404. An error of the request's
+/// own id is its answer.
+fn is_about_session(
+    status: StatusCode,
+    message: &ClientJsonRpcMessage,
+    told: Option<&JsonRpcError>,
+    body: &[u8],
+) -> bool {
+    let ClientJsonRpcMessage::Request(request) = message else { return false };
+    let is_answer = told.is_some_and(|told| told.id.as_ref() == Some(&request.id));
+    let said = told.map_or_else(|| String::from_utf8_lossy(body), |told| told.error.message.clone());
+    status == StatusCode::BAD_REQUEST && !is_answer && said.to_lowercase().contains("session")
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
@@ -149,8 +211,14 @@ async fn refused(
         let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
         return Ok(StreamableHttpPostResponse::Json(answer, None));
     }
+    if in_session && is_about_session(status, message, told.as_ref(), &body) {
+        return Err(StreamableHttpError::SessionExpired);
+    }
     match told.filter(|_| is_json && !is_closed) {
-        Some(told) => Ok(StreamableHttpPostResponse::Json(JsonRpcMessage::Error(told), None)),
+        Some(told) => {
+            let told = addressed(JsonRpcMessage::Error(told), message);
+            Ok(StreamableHttpPostResponse::Json(told, None))
+        }
         None if fails_later => Err(later()),
         None => Err(unusable(format!("HTTP {status}: {}", String::from_utf8_lossy(&body)))),
     }
@@ -197,7 +265,11 @@ impl StreamableHttpClient for BoundedHttp {
         if !status.is_success() {
             return refused(response, &message, in_session).await;
         }
-        let asks = matches!(message, ClientJsonRpcMessage::Request(_));
+        let awaited = match &message {
+            ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
+        let asks = awaited.is_some();
         let is_empty = response.content_length() == Some(0) && !asks;
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) || is_empty {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -206,13 +278,20 @@ impl StreamableHttpClient for BoundedHttp {
         let given = given.map(str::to_owned);
         let kind = text(response.headers(), &CONTENT_TYPE).unwrap_or_default().to_owned();
         if kind.starts_with(EVENT_STREAM_MIME_TYPE) {
-            return Ok(StreamableHttpPostResponse::Sse(events_of(response, most), given));
+            return Ok(StreamableHttpPostResponse::Sse(events_of(response, most, awaited), given));
         }
         if !kind.starts_with(JSON_MIME_TYPE) {
             return Err(StreamableHttpError::UnexpectedContentType(Some(kind)));
         }
-        match message_of(&body_of(response, MAX_MESSAGE).await?) {
-            Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, given)),
+        let body = match (body_of(response, MAX_MESSAGE).await, awaited) {
+            (Err(StreamableHttpError::ResponseBodyTooLarge { max_size }), Some(id)) => {
+                let answer = too_large(id, &format!("it has more than {max_size} bytes"));
+                return Ok(StreamableHttpPostResponse::Json(answer, given));
+            }
+            (body, _) => body?,
+        };
+        match message_of(&body) {
+            Ok(answer) => Ok(StreamableHttpPostResponse::Json(addressed(answer, &message), given)),
             // Nothing was asked.
             Err(_) if !asks => Ok(StreamableHttpPostResponse::Accepted),
             Err(fault) => Err(unusable(format!("the answer cannot be read: {fault}"))),
@@ -237,7 +316,7 @@ impl StreamableHttpClient for BoundedHttp {
         key: Option<String>,
         headers: Headers,
     ) -> Result<Events, Failure> {
-        self.0.get_stream(uri, session, last, key, headers).await.map(bounded)
+        self.0.get_stream(uri, session, last, key, headers).await.map(|events| bounded(events, None))
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -250,7 +329,7 @@ impl StreamableHttpClient for BoundedHttp {
         most: usize,
     ) -> Result<Events, Failure> {
         let opened = self.0.get_stream_with_max_sse_event_size(uri, session, last, key, headers, most);
-        opened.await.map(bounded)
+        opened.await.map(|events| bounded(events, None))
     }
 }
 
@@ -267,7 +346,7 @@ mod tests {
         for (bytes, is_read) in [(MAX_MESSAGE - 100, true), (MAX_MESSAGE, false)] {
             let event = format!("data: {}\n\n", "x".repeat(bytes));
             // Each event has the whole of them.
-            let mut events = events_of(response(event.repeat(2)), MAX_MESSAGE);
+            let mut events = events_of(response(event.repeat(2)), MAX_MESSAGE, None);
             for _ in 0..=usize::from(is_read) {
                 let event = events.next().await.unwrap();
                 assert_eq!(event.is_ok_and(|event| event.data.unwrap().len() == bytes), is_read, "{bytes}");

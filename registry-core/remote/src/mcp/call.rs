@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use registry_core::{ErrorKind, ToolContext, ToolError};
+use registry_core::{ErrorKind, ToolContext, ToolError, flow::Reads};
 use rmcp::{
     RoleClient,
     model::{
@@ -16,6 +16,7 @@ use rmcp::{
 use serde_json::Map;
 
 use super::{
+    lenient,
     listener::Listener,
     oauth::Bearer,
     reply::{self, APPROVAL_WAIT, READS},
@@ -122,11 +123,15 @@ impl Link {
         pending.id = None;
         match answer {
             Ok(answer) => {
-                context.has_read(reply::reads(&answer), &self.name);
                 // How large it is, is the server's to say.
                 let bearer = bearer.cloned();
-                let read = tokio::task::spawn_blocking(move || reply::read(answer, bearer.as_deref())).await;
-                Answer::Answered(read.unwrap_or_else(|fault| Err(fault.into())))
+                let read = tokio::task::spawn_blocking(move || {
+                    let answer = lenient::answer(answer);
+                    (reply::reads(&answer), reply::read(answer, bearer.as_deref()))
+                });
+                let (reads, read) = read.await.unwrap_or_else(|fault| (Reads::NOTHING, Err(fault.into())));
+                context.has_read(reads, &self.name);
+                Answer::Answered(read)
             }
             Err(ServiceError::McpError(error)) => {
                 let error = reply::error_of(&error, bearer.map(Arc::as_ref));

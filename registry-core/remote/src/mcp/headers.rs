@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use super::McpServerSettings;
 
@@ -13,7 +13,13 @@ const TAKEN: &str = "accept connection content-length content-type host last-eve
 pub(super) fn check(settings: &McpServerSettings) -> Result<(), String> {
     given(settings)?;
     for (name, variable) in &settings.headers_env {
-        header(name, "", "")?;
+        let (parsed, _) = header(name, "", "")?;
+        let has_key = settings.key_env.is_some() || settings.key.is_some() || settings.auth.is_some();
+        if parsed == AUTHORIZATION && has_key {
+            return Err(format!(
+                "{name} in `headers_env`, `key_env` and `auth` are ways to be let in; leave all but one out"
+            ));
+        }
         if settings.headers.keys().any(|given| given.eq_ignore_ascii_case(name)) {
             return Err(format!("{name} is in `headers` and in `headers_env`; leave one of them out"));
         }
@@ -42,18 +48,20 @@ pub(super) fn find(settings: &McpServerSettings) -> Result<HashMap<HeaderName, H
 /// Those whose values stand in the settings.
 fn given(settings: &McpServerSettings) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let headers = settings.headers.iter();
-    headers.map(|(name, value)| header(name, value, &format!("`headers`: the value of {name}"))).collect()
+    let headers = headers.map(|(name, value)| {
+        if name.eq_ignore_ascii_case(AUTHORIZATION.as_str()) {
+            let secret = "`headers`: name the variable with the token in `key_env`; it is sent as `Authorization: Bearer`. One with another \
+                          scheme goes whole into a variable that `headers_env` names";
+            return Err(secret.to_owned());
+        }
+        header(name, value, &format!("`headers`: the value of {name}"))
+    });
+    headers.collect()
 }
 
 fn header(name: &str, value: &str, place: &str) -> Result<(HeaderName, HeaderValue), String> {
     let parsed = HeaderName::try_from(name)
         .map_err(|_| format!("`headers`: {name:?} is not the name of a header, such as X-Api-Key"))?;
-    if parsed == "authorization" {
-        return Err(
-            "`headers`: name the variable with the token in `key_env`; it is sent as `Authorization: Bearer`"
-                .to_owned(),
-        );
-    }
     if TAKEN.split(' ').any(|taken| taken == parsed.as_str()) || parsed.as_str().starts_with("mcp-") {
         return Err(format!("`headers`: {name} is the protocol's own; leave it out"));
     }
@@ -94,6 +102,11 @@ mod tests {
             let fault = check(&wrong).unwrap_err();
             assert!(fault.contains(why) && !fault.contains("hidden"), "{wrong:?}: {fault}");
         }
+        let basic = headers(&[], &[("Authorization", "CARGO_MANIFEST_DIR")]);
+        check(&basic).unwrap();
+        assert!(find(&basic).unwrap()[&AUTHORIZATION].is_sensitive());
+        let two = McpServerSettings { key_env: Some("K".to_owned()), ..basic };
+        assert!(check(&two).unwrap_err().contains("leave all but one out"));
         let unset = headers(&[], &[("X-A", "TOOLRACK_NO_SUCH")]);
         check(&unset).unwrap();
         assert!(find(&unset).unwrap_err().contains("TOOLRACK_NO_SUCH"));

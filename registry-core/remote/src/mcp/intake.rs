@@ -2,8 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use registry_core::{Effect, ToolPolicy, ToolSpec, flow::Sends, schema::check_input};
-use serde_json::json;
+use registry_core::{
+    Effect, ToolPolicy, ToolSpec,
+    flow::Sends,
+    schema::{as_object_schema, check_input, without_unusable_patterns},
+};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -49,12 +53,16 @@ pub(super) fn take(server: &str, listing: Listing, settings: &McpServerSettings)
             intake.fault("*", message, false);
             break;
         }
+        let mut notes = Vec::new();
         let taken = listed.and_then(|listed| {
             let name = local_name(server, &wire_name, &intake.tools)?;
             let (policy, pin) = (policy(&listed, settings), pin(&listed));
-            let spec = spec(name, listed)?;
+            let spec = spec(name, listed, &mut notes)?;
             Ok(AcceptedTool { spec, policy, wire_name: wire_name.clone(), hops: 0, pin })
         });
+        if taken.is_ok() {
+            notes.into_iter().for_each(|note| intake.fault(&wire_name, note, true));
+        }
         intake.add(&wire_name, taken);
     }
     intake
@@ -121,13 +129,29 @@ fn pin(listed: &Listed) -> Pin {
     }))
 }
 
-fn spec(name: String, listed: Listed) -> Result<ToolSpec, String> {
-    check_input(&listed.input_schema)?;
+/// What is offered of a tool. `notes` gets what of its definition is taken otherwise than it says.
+fn spec(name: String, listed: Listed, notes: &mut Vec<String>) -> Result<ToolSpec, String> {
+    if listed.execution.get("taskSupport").and_then(Value::as_str) == Some("required") {
+        return Err("it runs as a task alone, and tasks are not supported".to_owned());
+    }
+    let mut input = listed.input_schema;
+    if as_object_schema(&mut input) {
+        notes.push("its input schema lacks what makes it that of an object, which was added".to_owned());
+    }
+    if let Err(fault) = check_input(&input) {
+        // The server checks its arguments by itself.
+        let places = without_unusable_patterns(&mut input).join("`, `");
+        if places.is_empty() {
+            return Err(fault);
+        }
+        check_input(&input)?;
+        notes.push(format!("its patterns at `{places}` are not checked here, and left out of its schema"));
+    }
     Ok(ToolSpec {
         title: listed.title.or_else(|| listed.annotations.and_then(|annotations| annotations.title)),
         description: listed.description,
         output_schema: listed.output_schema.unwrap_or_default(),
-        ..ToolSpec::new(name, listed.input_schema)
+        ..ToolSpec::new(name, input)
     })
 }
 

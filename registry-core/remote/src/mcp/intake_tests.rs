@@ -107,6 +107,43 @@ fn b3_a_schema_that_no_call_can_be_checked_with_costs_that_tool() {
 }
 
 #[test]
+fn b3_a_schema_that_can_be_mended_costs_nothing() {
+    let look_around = r"^(?!\.)[a-z.]+@[a-z.]+$";
+    let properties = json!({"to": {"type": "string", "pattern": look_around}, "n": {"pattern": "^a"}});
+    for (schema, offered, note) in [
+        (
+            json!({"inputSchema": {"properties": []}}),
+            json!({"type": "object", "properties": {}}),
+            "was added",
+        ),
+        (json!({}), json!({"type": "object"}), "was added"),
+        (
+            json!({"inputSchema": {"type": "object", "properties": properties}}),
+            json!({"type": "object", "properties": {"to": {"type": "string"}, "n": {"pattern": "^a"}}}),
+            "`/properties/to/pattern`",
+        ),
+    ] {
+        let mut tool = schema.clone();
+        tool["name"] = "a".into();
+        let tools = vec![("a".to_owned(), serde_json::from_value(tool).map_err(|fault| fault.to_string()))];
+        let Intake { tools, faults } = take("s", Listing { tools, ..Listing::default() }, &settings());
+        assert_eq!(*tools["s.a"].spec.input_schema, offered, "{schema}");
+        assert!(faults.len() == 1 && faults[0].taken && faults[0].message.contains(note), "{faults:?}");
+    }
+}
+
+#[test]
+fn b3_a_tool_that_runs_as_a_task_alone_is_left_out() {
+    for (support, is_taken) in [("required", false), ("optional", true)] {
+        let tool =
+            json!({"name": "a", "inputSchema": {"type": "object"}, "execution": {"taskSupport": support}});
+        let tools = vec![("a".to_owned(), serde_json::from_value(tool).map_err(|fault| fault.to_string()))];
+        let Intake { tools, faults } = take("s", Listing { tools, ..Listing::default() }, &settings());
+        assert_eq!((tools.len() == 1, faults.is_empty()), (is_taken, is_taken), "{faults:?}");
+    }
+}
+
+#[test]
 fn a4_no_source_has_more_patterns_than_can_be_held() {
     let tool = |at: usize, pattern: &str| {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});

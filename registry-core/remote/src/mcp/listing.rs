@@ -1,6 +1,9 @@
 //! All that a server lists, page by page, as far as it is taken.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use rmcp::{
     RoleClient,
@@ -26,8 +29,12 @@ pub(super) struct Listed {
     pub(super) name: String,
     pub(super) title: Option<String>,
     pub(super) description: Option<String>,
+    #[serde(default)]
     pub(super) input_schema: Value,
     pub(super) output_schema: Option<Value>,
+    /// How it is run.
+    #[serde(default)]
+    pub(super) execution: Value,
     #[serde(default)]
     pub(super) annotations: Option<Annotations>,
 }
@@ -52,9 +59,15 @@ pub(super) struct Listing {
     pub(super) cut: Option<String>,
     /// What the definitions so far take, as JSON.
     pub(super) bytes: usize,
+    pub(super) hash: DefaultHasher,
 }
 
 impl Listing {
+    /// The same for lists of the same definitions.
+    pub(super) fn digest(&self) -> (u64, Option<String>) {
+        (self.hash.finish(), self.cut.clone())
+    }
+
     /// Reads the definitions of a page; false where there are more than are taken.
     fn take(&mut self, definitions: Vec<Box<RawValue>>) -> bool {
         for definition in definitions {
@@ -65,6 +78,7 @@ impl Listing {
                 ));
                 return false;
             }
+            definition.get().hash(&mut self.hash);
             self.tools.push(definition::read(&definition, self.tools.len() + 1));
         }
         true
@@ -151,7 +165,7 @@ mod tests {
     #[test]
     fn b3_a_definition_that_is_no_use_costs_that_tool_alone() {
         let read = |definition: &Value| definition::read::<Listed>(&to_raw_value(definition).unwrap(), 7);
-        assert!(read(&json!({"name": "a"})).1.unwrap_err().contains("inputSchema"));
+        assert!(read(&json!({"inputSchema": {}})).1.unwrap_err().contains("name"));
         assert_eq!(read(&json!(3)).0, "number 7");
         let full = json!({"name": "a", "inputSchema": {}, "annotations": {"readOnlyHint": true}, "icons": 3});
         let (name, tool) = read(&full);

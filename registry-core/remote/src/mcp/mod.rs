@@ -31,6 +31,8 @@ mod bounded_http;
 mod call;
 mod headers;
 mod intake;
+mod lenient;
+mod lines;
 mod listener;
 mod listing;
 pub mod oauth;
@@ -119,6 +121,9 @@ impl McpServers {
         let mut servers = Vec::with_capacity(settings.len());
         for (name, settings) in settings {
             settings.check(&name)?;
+            if !settings.enabled {
+                continue;
+            }
             let settings = Arc::new(settings);
             let endpoint = Arc::new(Endpoint::new(&settings).map_err(wrong(&name))?);
             let account = connections.as_ref().and_then(|all| Some((all.clone(), all.account(&name)?)));

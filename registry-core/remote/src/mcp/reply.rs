@@ -1,5 +1,7 @@
 //! What a server answers to a call, and what it is to the registry.
 
+use std::collections::HashSet;
+
 use registry_core::{Content, ErrorKind, ToolError, ToolResult, flow::Reads, json::Room, text::cut};
 use rmcp::{
     ErrorData,
@@ -57,21 +59,49 @@ fn read_result(result: CallToolResult) -> Result<ToolResult, ToolError> {
     let success = result.is_error != Some(true);
     let is_pending = result.meta.as_ref().is_some_and(|meta| meta.0.contains_key(APPROVAL_PENDING));
     // What failed and says so in words alone is an error; a picture of the page on which it failed is a result all the same.
+    let structured = result.structured_content.clone().filter(|value| !value.is_null());
     if !success && (is_pending || result.content.iter().all(|block| block.as_text().is_some())) {
-        let text = texts().collect::<Vec<_>>().join("\n");
-        let text =
-            if text.is_empty() { "the tool says that it failed, and not why".to_owned() } else { text };
+        let more = structured.filter(|value| !texts().any(|text| says(text, value)));
+        let text: Vec<String> =
+            texts().map(str::to_owned).chain(more.map(|value| value.to_string())).collect();
+        let text = match text.join("\n") {
+            text if text.is_empty() => "the tool says that it failed, and not why".to_owned(),
+            text => text,
+        };
         let kind = if is_pending { ErrorKind::ApprovalPending } else { ErrorKind::Failed };
         return Err(ToolError::new(kind, cut(text, MAX_ERROR)));
     }
-    let structured = result.structured_content.clone().filter(|value| !value.is_null());
-    // The words are the same for clients that read nothing else; a sole text is the value itself.
-    let is_value = structured.is_some() || texts().count() == 1;
-    let value =
-        structured.or_else(|| texts().next().filter(|_| is_value).map(Value::from)).unwrap_or_default();
+    // A sole text is the value itself.
+    let sole = || texts().next().filter(|_| texts().count() == 1).map(Value::from);
+    let value = structured.or_else(sole).unwrap_or_default();
+    // For clients that read nothing else, most servers say the value once more in words; some say there what the value has not.
+    let mut said = HashSet::new();
+    if !value.is_null() {
+        collect(&value, &mut said);
+    }
+    let is_said = |text: &str| {
+        said.contains(&Value::from(text))
+            || serde_json::from_str(text).is_ok_and(|value: Value| said.contains(&value))
+    };
     let beside =
-        result.content.iter().filter(|block| !is_value || block.as_text().is_none()).map(shown_beside);
-    Ok(ToolResult { success, content: beside.collect(), ..ToolResult::new(value) })
+        result.content.iter().filter(|block| !block.as_text().is_some_and(|block| is_said(&block.text)));
+    let content = beside.map(shown_beside).collect();
+    Ok(ToolResult { success, content, ..ToolResult::new(value) })
+}
+
+/// A value and all that is in it.
+fn collect<'v>(value: &'v Value, all: &mut HashSet<&'v Value>) {
+    all.insert(value);
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect(item, all)),
+        Value::Object(members) => members.values().for_each(|member| collect(member, all)),
+        _ => {}
+    }
+}
+
+/// Whether a text says all of a value.
+fn says(text: &str, value: &Value) -> bool {
+    value.as_str() == Some(text) || serde_json::from_str(text).is_ok_and(|said: Value| said == *value)
 }
 
 fn check_size(result: &CallToolResult) -> Result<(), ToolError> {
@@ -164,6 +194,27 @@ mod tests {
     }
 
     #[test]
+    fn b3_words_that_say_more_than_the_value_are_kept_beside_it() {
+        let both = |texts: &[&str], value: Value| {
+            let texts: Vec<_> = texts.iter().map(|words| text(words)).collect();
+            result(json!({"content": texts, "structuredContent": value})).unwrap()
+        };
+        let file = both(&["THE FILE"], json!({"fileName": "a"}));
+        assert_eq!(file.content, [Content::text("THE FILE")]);
+        assert_eq!(file.value, json!({"fileName": "a"}));
+        assert!(file.for_model().contains("THE FILE") && file.for_model().contains("fileName"), "{file:?}");
+        for (texts, value) in [
+            (&["{\"b\": [1, 2], \"a\": 1}"][..], json!({"a": 1, "b": [1, 2]})),
+            (&["words"], json!({"result": "words"})),
+            (&["3"], json!({"result": 3})),
+            (&["a", "{\"b\": 1}"], json!({"result": ["a", {"b": 1}]})),
+        ] {
+            let said = both(texts, value.clone());
+            assert_eq!((said.value, said.content), (value, Vec::new()), "{texts:?}");
+        }
+    }
+
+    #[test]
     fn b3_a_call_that_waits_for_the_servers_own_person_is_recognised() {
         let waits =
             json!({"content": [text("Ask later.")], "isError": true, "_meta": {APPROVAL_PENDING: "a1"}});
@@ -180,6 +231,15 @@ mod tests {
         let long = result(json!({"content": [text(&"ü".repeat(10_000))], "isError": true})).unwrap_err();
         assert!(long.message().len() < MAX_ERROR + 8);
         assert!(result(json!({"content": [], "isError": true})).unwrap_err().message().contains("not why"));
+        let error = json!({"error": {"code": "RATE_LIMITED"}});
+        for (content, said) in [
+            (json!([]), error.to_string()),
+            (json!([text("Slow down.")]), format!("Slow down.\n{error}")),
+            (json!([text(&error.to_string())]), error.to_string()),
+        ] {
+            let failed = result(json!({"content": content, "structuredContent": error, "isError": true}));
+            assert_eq!(failed.unwrap_err().feedback(), said);
+        }
         for huge in [
             json!({"content": [text(&"x".repeat(MAX_REPLY))]}),
             json!({"content": [], "structuredContent": {"a": "x".repeat(MAX_REPLY)}}),

@@ -24,8 +24,11 @@ pub const GRACE: Duration = Duration::from_secs(5);
 pub const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 /// How long a server has to be there for its earlier faults to be forgotten.
 const STEADY: Duration = Duration::from_secs(60);
-/// Changes that come together are looked at once.
+/// Changes that come together are looked at once. Twice as long is waited each time that nothing has changed, up to [`ASKED`].
 const SETTLES: Duration = Duration::from_millis(100);
+/// How long is waited after a list that failed before the server is asked again. After the last it is given up, with the calls that run
+/// there.
+const RETRIES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 /// How often a server is asked that cannot be seen to go.
 const ASKED: Duration = Duration::from_secs(60);
 
@@ -182,6 +185,8 @@ impl Server {
         // What is pinned may be accepted through another server on the same store.
         let is_asked = self.endpoint.is_asked_regularly() || self.source.is_pinned();
         let asked = if is_asked { ASKED } else { Duration::MAX };
+        let (mut settles, mut looked, mut before) = (SETTLES, Instant::now(), None);
+        let mut retries = RETRIES.into_iter();
         loop {
             tokio::select! {
                 () = session.closed() => {
@@ -194,22 +199,46 @@ impl Server {
                     session.close().await;
                     return None;
                 }
-                () = wake.notified() => tokio::time::sleep(SETTLES).await,
+                () = wake.notified() => {
+                    settles = if looked.elapsed() >= ASKED { SETTLES } else { settles };
+                    tokio::time::sleep(settles).await;
+                }
                 () = tokio::time::sleep(asked) => {}
             }
+            looked = Instant::now();
             let listed = tokio::select! {
                 listed = tokio::time::timeout(self.settings.timeout, listing::list(&peer)) => listed,
                 // The next round says why.
                 () = session.closed() => continue,
             };
-            match listed.unwrap_or_else(|_| Err("it does not answer any more".to_owned())) {
-                Ok(listing) => drop(self.take(listing).await),
-                Err(fault) => {
-                    self.link.set(None);
-                    session.close().await;
-                    return Some(fault);
+            let fault = match listed {
+                Ok(Ok(listing)) => {
+                    retries = RETRIES.into_iter();
+                    let is_same = before.replace(listing.digest()) == Some(listing.digest());
+                    settles = if is_same { (settles * 2).min(ASKED) } else { SETTLES };
+                    if !is_same || self.source.is_pinned() {
+                        self.take(listing).await;
+                    }
+                    continue;
                 }
-            }
+                Ok(Err(fault)) => {
+                    // It has too much to do, which another connection would not mend.
+                    let pause = if fault.contains("HTTP 429") { Some(ASKED) } else { retries.next() };
+                    if let Some(pause) = pause {
+                        tokio::select! {
+                            () = session.closed() => {}
+                            () = self.stop.cancelled() => {}
+                            () = tokio::time::sleep(pause) => wake.notify_one(),
+                        }
+                        continue;
+                    }
+                    fault
+                }
+                Err(_) => "it does not answer any more".to_owned(),
+            };
+            self.link.set(None);
+            session.close().await;
+            return Some(fault);
         }
     }
 

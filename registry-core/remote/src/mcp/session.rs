@@ -11,7 +11,11 @@ use std::{
 };
 
 use registry_core::BoxFuture;
-use reqwest::{StatusCode, header::ACCEPT, redirect};
+use reqwest::{
+    StatusCode,
+    header::{ACCEPT, CONTENT_TYPE},
+    redirect,
+};
 use rmcp::{
     RoleClient,
     model::{ProtocolVersion, SubscriptionFilter},
@@ -19,7 +23,7 @@ use rmcp::{
         ClientInitializeError, ClientLifecycleMode, Peer, RunningService, serve_client_with_lifecycle_and_ct,
     },
     transport::{
-        IntoTransport, StreamableHttpClientTransport, async_rw::AsyncRwTransport,
+        IntoTransport, StreamableHttpClientTransport, common::http_header::EVENT_STREAM_MIME_TYPE,
         streamable_http_client::StreamableHttpClientTransportConfig,
     },
 };
@@ -30,10 +34,10 @@ use toolrack_http::build_client;
 use super::{
     Connector, McpServerSettings,
     asked::Asked,
-    bounded::{BoundedLines, MAX_LINE},
     bounded_http::BoundedHttp,
     call::Live,
     headers,
+    lines::Lines,
     listener::Listener,
     oauth::{AuthorizedHttp, Bearer},
     process::{self, Process},
@@ -63,9 +67,18 @@ pub(super) struct Endpoint {
 
 /// A transport, checked and with all that it needs.
 enum Transport {
-    Command { program: String, settings: Arc<McpServerSettings>, env: BTreeMap<String, OsString> },
-    Http { http: reqwest::Client, config: StreamableHttpClientTransportConfig },
+    Command {
+        program: String,
+        settings: Arc<McpServerSettings>,
+        env: BTreeMap<String, OsString>,
+    },
+    Http {
+        http: reqwest::Client,
+        config: StreamableHttpClientTransportConfig,
+    },
     InProcess(Connector),
+    /// What it needs is not there, such as a variable of the environment.
+    Incomplete(String),
 }
 
 /// What a server says of itself when a connection begins.
@@ -90,12 +103,17 @@ pub(super) struct Session {
 }
 
 impl Endpoint {
+    /// Without what the settings name and the environment has not, the server is one that cannot be reached.
+    ///
+    /// # Errors
+    /// What is wrong with the settings, or with the system's TLS.
     pub(super) fn new(settings: &Arc<McpServerSettings>) -> Result<Self, String> {
         let transport = match settings.transport()? {
-            McpTransport::Command(program) => Transport::Command {
-                program: program.to_owned(),
-                settings: Arc::clone(settings),
-                env: process::environment(settings)?,
+            McpTransport::Command(program) => match process::environment(settings) {
+                Ok(env) => {
+                    Transport::Command { program: program.to_owned(), settings: Arc::clone(settings), env }
+                }
+                Err(fault) => Transport::Incomplete(fault),
             },
             McpTransport::Http(url) => {
                 let url = parse_url(url)?;
@@ -109,12 +127,17 @@ impl Endpoint {
                 });
                 let http = http.map_err(|error| format!("the system's TLS cannot be set up: {error}"))?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
-                let key = find_key(settings.key.as_ref(), settings.key_env.as_deref())?;
-                config.auth_header = key.map(|key| key.as_str().to_owned());
-                config.custom_headers = headers::find(settings)?;
                 // The registry bounds the calls.
                 config.max_concurrent_requests = usize::from(u16::MAX);
-                Transport::Http { http, config }
+                let key = find_key(settings.key.as_ref(), settings.key_env.as_deref());
+                match key.and_then(|key| Ok((key, headers::find(settings)?))) {
+                    Ok((key, headers)) => {
+                        config.auth_header = key.map(|key| key.as_str().to_owned());
+                        config.custom_headers = headers;
+                        Transport::Http { http, config }
+                    }
+                    Err(fault) => Transport::Incomplete(fault),
+                }
             }
             McpTransport::InProcess(connector) => Transport::InProcess(Arc::clone(connector)),
         };
@@ -158,8 +181,8 @@ impl Endpoint {
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
         };
         match self.transport.connect(server, auto, bearer.clone()).await {
-            // An address is asked anew with each request, and has been greeted both ways.
-            Err(Unreached::NotGreeted(_)) if !self.is_asked_regularly() => {}
+            // The library greets both ways only where it is told in the protocol's form that the first is not known.
+            Err(Unreached::NotGreeted(_)) => {}
             reached => return reached.map_err(String::from),
         }
         let session = self.transport.connect(server, ClientLifecycleMode::Initialize, bearer).await?;
@@ -174,12 +197,14 @@ enum Unreached {
     Away(String),
     /// Somebody was, and what began came to nothing.
     NotGreeted(String),
+    /// Somebody was, who does not let us in.
+    ShutOut(String),
 }
 
 impl From<Unreached> for String {
     fn from(unreached: Unreached) -> Self {
         match unreached {
-            Unreached::Away(fault) | Unreached::NotGreeted(fault) => fault,
+            Unreached::Away(fault) | Unreached::NotGreeted(fault) | Unreached::ShutOut(fault) => fault,
         }
     }
 }
@@ -197,22 +222,22 @@ impl Transport {
                 let (process, output, input) = started.map_err(|error| {
                     Unreached::Away(format!("`{}` cannot be started: {error}", shown(program)))
                 })?;
-                let output = BoundedLines::new(output);
-                let transport = AsyncRwTransport::new_client(output, input).with_max_line_length(MAX_LINE);
-                open(transport, lifecycle, Some(process)).await
+                open(Lines::new(output, input), lifecycle, Some(process)).await
             }
             Self::Http { http, config } => {
                 let authorized = AuthorizedHttp { http: BoundedHttp(http.clone()), bearer: bearer.clone() };
                 let transport = StreamableHttpClientTransport::with_client(authorized, config.clone());
-                match open(transport, lifecycle, None).await {
-                    Err(fault) if bearer.is_none() => Err(with_auth_hint(fault, http, config).await),
-                    opened => opened,
-                }
+                return match (open(transport, lifecycle, None).await, bearer) {
+                    (Err(fault), None) => Err(with_hint(fault, http, config).await),
+                    (Err(fault), Some(bearer)) if bearer.is_refused() => Err(Unreached::ShutOut(fault)),
+                    (opened, _) => opened.map_err(Unreached::NotGreeted),
+                };
             }
+            Self::Incomplete(fault) => return Err(Unreached::Away(fault.clone())),
             Self::InProcess(connect) => {
                 let (input, output) =
                     tokio::io::split(connect().map_err(|error| Unreached::Away(cause_of(error)))?);
-                open(AsyncRwTransport::new_client(input, output), lifecycle, None).await
+                open(Lines::new(input, output), lifecycle, None).await
             }
         };
         opened.map_err(Unreached::NotGreeted)
@@ -244,28 +269,36 @@ fn why(error: ClientInitializeError) -> String {
     }
 }
 
-/// What to do where a server wants a key, or another one. The client library gives no status with its errors, so the server is
-/// asked once more.
-async fn with_auth_hint(
+/// What to do where a server wants a key, or another one, or speaks an older transport. The client library gives no status with its
+/// errors, so the server is asked once more.
+async fn with_hint(
     fault: String,
     http: &reqwest::Client,
     config: &StreamableHttpClientTransportConfig,
-) -> String {
+) -> Unreached {
     let headers = config.custom_headers.iter();
     let headers = headers.map(|(name, value)| (name.clone(), value.clone())).collect();
     let mut request = http.get(&*config.uri).headers(headers).header(ACCEPT, "text/event-stream");
     if let Some(key) = &config.auth_header {
         request = request.bearer_auth(key);
     }
-    let asked = tokio::time::timeout(HINTS, request.send()).await;
-    match (asked.map(|answer| answer.map(|answer| answer.status())), &config.auth_header) {
-        (Ok(Ok(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)), Some(_)) => {
-            format!("the server does not take its key: {fault}")
+    let Ok(Ok(answer)) = tokio::time::timeout(HINTS, request.send()).await else {
+        return Unreached::NotGreeted(fault);
+    };
+    let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    match (answer.status(), &config.auth_header) {
+        (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, Some(_)) => {
+            Unreached::ShutOut(format!("the server does not take its key: {fault}"))
         }
-        (Ok(Ok(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)), None) => {
-            format!("the server asks for a key; name its variable under `key_env`: {fault}")
-        }
-        _ => fault,
+        (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, None) => Unreached::ShutOut(format!(
+            "the server asks for a key; name its variable under `key_env`: {fault}"
+        )),
+        // A server of streamable HTTP has a stream for those alone that have been greeted.
+        (StatusCode::OK, _) if kind.starts_with(EVENT_STREAM_MIME_TYPE) => Unreached::NotGreeted(format!(
+            "the address speaks the transport of before 2025-03-26 (HTTP+SSE), which is not supported; look for one that ends in \
+             /mcp, or let a program translate, as `npx mcp-remote` does under `command`: {fault}"
+        )),
+        _ => Unreached::NotGreeted(fault),
     }
 }
 

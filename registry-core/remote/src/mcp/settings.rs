@@ -41,6 +41,8 @@ use crate::settings::{self, BreakerSettings, RemoteKey, SettingsError, check_nam
 #[debug("McpServerSettings({})", self.address())]
 #[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct McpServerSettings {
+    /// Whether it is reached at all. True.
+    pub enabled: bool,
     /// The program, found by `PATH` where it has no `/`. It is spoken with over its standard input and output.
     pub command: Option<String>,
     /// What it is started with.
@@ -71,6 +73,12 @@ pub struct McpServerSettings {
     pub shared: bool,
     /// With `auth`: the authorization server, as it calls itself, in place of the one that the server names. It may be at a private address.
     pub authorization_server: Option<String>,
+    /// With `auth`: what the authorization server may call itself, where that is not the name by which it is found.
+    pub issuer: Option<String>,
+    /// With `auth = "oauth"`: whether the authorization server checks PKCE though it does not say so.
+    pub assume_pkce: bool,
+    /// With `auth = "oauth"`: whether the authorization server is told for which server a token is (RFC 8707). True; some refuse that.
+    pub send_resource: bool,
     /// Further headers of every request, as they are sent.
     pub headers: BTreeMap<String, String>,
     /// Further headers that are secret, by the variables of the environment that have their values.
@@ -119,6 +127,7 @@ pub type Connector = Arc<dyn Fn() -> io::Result<DuplexStream> + Send + Sync>;
 impl Default for McpServerSettings {
     fn default() -> Self {
         Self {
+            enabled: true,
             command: None,
             args: Vec::new(),
             env: BTreeMap::new(),
@@ -133,6 +142,9 @@ impl Default for McpServerSettings {
             scopes: Vec::new(),
             shared: false,
             authorization_server: None,
+            issuer: None,
+            assume_pkce: false,
+            send_resource: true,
             headers: BTreeMap::new(),
             headers_env: BTreeMap::new(),
             connector: None,
@@ -176,14 +188,16 @@ impl McpServerSettings {
     /// # Errors
     /// What is wrong with it under that name.
     pub fn check(&self, name: &str) -> Result<(), SettingsError> {
-        let checked =
-            check_name(name).map_err(|error| error.to_string()).and_then(|()| match self.transport()? {
+        let checked = check_name(name).map_err(|error| error.to_string()).and_then(|()| {
+            self.check_placeholders()?;
+            match self.transport()? {
                 McpTransport::Command(command) => self.check_command(command),
                 McpTransport::Http(url) => {
                     parse_url(url).and_then(|_| headers::check(self)).and_then(|()| self.check_auth())
                 }
                 McpTransport::InProcess(_) => Ok(()),
-            });
+            }
+        });
         checked.map_err(wrong(name))
     }
 
@@ -209,6 +223,21 @@ impl McpServerSettings {
         }
     }
 
+    /// Other programs put variables of the environment in place of `${NAME}`; nobody does here.
+    fn check_placeholders(&self) -> Result<(), String> {
+        // A shell does it by itself.
+        let is_shell = self.args.iter().any(|arg| matches!(arg.as_str(), "-c" | "-lc"));
+        let args = self.args.iter().filter(|_| !is_shell).map(|arg| ("args", arg));
+        let others = self.env.values().map(|value| ("env", value));
+        let others = others.chain(self.headers.values().map(|value| ("headers", value)));
+        let others = others.chain(self.command.iter().map(|value| ("command", value)));
+        let mut all = args.chain(others).chain(self.url.iter().map(|value| ("url", value)));
+        let Some((setting, _)) = all.find(|(_, value)| value.contains("${")) else { return Ok(()) };
+        Err(format!(
+            "`{setting}` has a `${{…}}`, which is not replaced here; name the variable in `pass_env`, `key_env` or `headers_env`"
+        ))
+    }
+
     /// Where it is, for people: without arguments, query or anything else that may be a secret.
     pub(super) fn address(&self) -> String {
         match self.transport() {
@@ -229,6 +258,7 @@ impl McpServerSettings {
         let has_more =
             self.client_id.is_some() || self.client_secret_env.is_some() || !self.scopes.is_empty();
         let has_more = has_more || self.shared || self.authorization_server.is_some();
+        let has_more = has_more || self.issuer.is_some() || self.assume_pkce || !self.send_resource;
         let is_token = |text: &str| {
             !text.is_empty()
                 && text.len() <= 500
@@ -236,7 +266,8 @@ impl McpServerSettings {
         };
         match self.auth {
             None if has_more => {
-                let all = "`client_id`, `client_secret_env`, `scopes`, `shared` and `authorization_server`";
+                let all = "`client_id`, `client_secret_env`, `scopes`, `shared`, `authorization_server`, `issuer`, `assume_pkce` and \
+                           `send_resource`";
                 Err(format!("{all} go with `auth = \"oauth\"`"))
             }
             None => Ok(()),
@@ -345,6 +376,8 @@ mod tests {
             (json!({"auth": "basic"}), "unknown variant `basic`"),
             (json!({"scopes": ["a"]}), "go with `auth"),
             (json!({"shared": true}), "go with `auth"),
+            (json!({"assume_pkce": true}), "go with `auth"),
+            (json!({"send_resource": false}), "go with `auth"),
             (json!({"auth": "oauth", "key_env": "K"}), "two ways"),
             (json!({"auth": "oauth", "client_secret_env": "S"}), "goes with `client_id`"),
             (json!({"auth": "exchange"}), "needs a `client_id`"),
@@ -382,10 +415,14 @@ mod tests {
             ("a", json!({"url": "tracker:8000"})),
             ("a", json!({"url": "http://u:p@tracker"})),
             ("a", json!({"url": "http://a", "headers": {"A B": "c"}})),
+            ("a", json!({"url": "http://a", "headers": {"A": "${env:TOKEN}"}})),
+            ("a", json!({"command": "a", "args": ["--token=${TOKEN}"]})),
         ] {
             let error = read(settings.clone()).unwrap().check(name).unwrap_err();
             assert!(error.to_string().starts_with(&format!("mcp_servers.{name}: ")), "{settings}: {error}");
         }
+        let shell = json!({"command": "sh", "args": ["-c", "exec a ${HOME}"]});
+        read(shell).unwrap().check("a").unwrap();
         assert!(find_key(None, Some("TOOLRACK_NO_SUCH")).unwrap_err().contains("TOOLRACK_NO_SUCH"));
         assert!(find_key(Some(&RemoteKey::new("a\n")), None).is_err());
     }

@@ -5,6 +5,7 @@ use reqwest::{
     header::{ACCEPT, WWW_AUTHENTICATE},
 };
 use serde::Deserialize;
+use serde_json::json;
 
 use super::{
     Account,
@@ -72,7 +73,7 @@ pub(super) async fn discover(account: &Account) -> Result<Issuer, String> {
     // Servers of the revision 2025-03-26 are their own.
     let own = server.origin().ascii_serialization();
     let name = names.into_iter().next().unwrap_or(own);
-    let metadata = metadata_of(web, &name).await?;
+    let metadata = metadata_of(web, &name, account.settings.issuer.as_deref()).await?;
     let optional = |what: &'static str, text: Option<String>| {
         text.map(|text| web.address(&text)).transpose().map_err(fault(what))
     };
@@ -119,7 +120,8 @@ async fn of_resource(account: &Account) -> Result<(Vec<String>, Vec<String>), St
                     if challenge.scopes.is_empty() { found.scopes_supported } else { challenge.scopes };
                 return Ok((found.authorization_servers, scopes));
             }
-            Err(Failed::Refused(..)) => {}
+            // Some answer every address with a page.
+            Err(Failed::Refused(..) | Failed::Other) => {}
             Err(failed) => return Err(format!("the MCP server's metadata: {}", failed.text())),
         }
     }
@@ -134,7 +136,8 @@ fn is_of(resource: &str, server: &Url) -> bool {
     resource.origin() == server.origin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-async fn metadata_of(web: &Web, name: &str) -> Result<Metadata, String> {
+/// What an authorization server says of itself. It calls itself by its name, or as the operator says.
+async fn metadata_of(web: &Web, name: &str, issuer: Option<&str>) -> Result<Metadata, String> {
     let named = |fault: String| format!("the authorization server {}: {fault}", shown(name));
     let url = web.address(name).map_err(named)?;
     let mut places = well_known(&url, "oauth-authorization-server");
@@ -149,11 +152,16 @@ async fn metadata_of(web: &Web, name: &str) -> Result<Metadata, String> {
     for place in places {
         match web.get::<Metadata>(place).await {
             // RFC 8414, section 3.3: or another could speak in its name.
-            Ok(metadata) if metadata.issuer.trim_end_matches('/') != name.trim_end_matches('/') => {
-                return Err(named(format!("it calls itself {}", shown(&metadata.issuer))));
+            Ok(metadata)
+                if metadata.issuer.trim_end_matches('/') != issuer.unwrap_or(name).trim_end_matches('/') =>
+            {
+                let itself = shown(&metadata.issuer);
+                return Err(named(format!(
+                    "it calls itself {itself}; where that is right, write `issuer = \"{itself}\"`"
+                )));
             }
             Ok(metadata) => return Ok(metadata),
-            Err(Failed::Refused(..)) => {}
+            Err(Failed::Refused(..) | Failed::Other) => {}
             Err(failed) => return Err(named(failed.text())),
         }
     }
@@ -184,13 +192,19 @@ struct Challenge {
 }
 
 async fn challenge_of(account: &Account) -> Challenge {
-    let asked = account.http.get(account.url.clone()).header(ACCEPT, "text/event-stream").send().await;
-    let Ok(answer) = asked else { return Challenge::default() };
-    if answer.status() != StatusCode::UNAUTHORIZED {
-        return Challenge::default();
+    let get = account.http.get(account.url.clone()).header(ACCEPT, "text/event-stream");
+    // Some look at the method before they look for a token.
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let post = account.http.post(account.url.clone()).header(ACCEPT, "application/json, text/event-stream");
+    for request in [get, post.json(&hello)] {
+        if let Ok(answer) = request.send().await
+            && answer.status() == StatusCode::UNAUTHORIZED
+        {
+            let header = answer.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+            return header.map(read_challenge).unwrap_or_default();
+        }
     }
-    let header = answer.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-    header.map(read_challenge).unwrap_or_default()
+    Challenge::default()
 }
 
 fn read_challenge(header: &str) -> Challenge {

@@ -121,11 +121,10 @@ impl Connections {
         let Some(mut url) = issuer.authorization.clone() else {
             return Err("the authorization server has no authorization_endpoint".to_owned());
         };
-        if !issuer.has_pkce {
-            return Err(
-                "the authorization server does not say that it checks PKCE with S256, which MCP asks for"
-                    .to_owned(),
-            );
+        if !issuer.has_pkce && !account.settings.assume_pkce {
+            return Err("the authorization server does not say that it checks PKCE with S256, which MCP asks for; where you know that it \
+                        does, write `assume_pkce = true`"
+                .to_owned());
         }
         let client = self.client(account, &issuer, redirect_uri).await?;
         let random =
@@ -165,8 +164,10 @@ impl Connections {
                 .append_pair("redirect_uri", redirect_uri)
                 .append_pair("state", &begun.state)
                 .append_pair("code_challenge", &URL_SAFE_NO_PAD.encode(Sha256::digest(&begun.verifier)))
-                .append_pair("code_challenge_method", "S256")
-                .append_pair("resource", &begun.resource);
+                .append_pair("code_challenge_method", "S256");
+            if account.settings.send_resource {
+                query.append_pair("resource", &begun.resource);
+            }
             if !scopes.is_empty() {
                 query.append_pair("scope", &scopes.join(" "));
             }
@@ -214,18 +215,24 @@ impl Connections {
         let code = callback.code.ok_or(ConnectError::Foreign)?;
         let given = async {
             let url = account.web.address(&begun.token_endpoint).map_err(Failed::Away)?;
-            let fields = [
+            let mut fields = vec![
                 ("grant_type", "authorization_code"),
                 ("code", &*code),
                 ("redirect_uri", &begun.redirect_uri),
                 ("code_verifier", &begun.verifier),
-                ("resource", &begun.resource),
             ];
+            if account.settings.send_resource {
+                fields.push(("resource", &begun.resource));
+            }
             Given::read(&account.web.post_form(url, &begun.client, &fields).await?)
         };
-        let given = given.await.map_err(|failed| match failed {
+        let given = given.await;
+        if let Err(Failed::Refused(_, error)) = &given {
+            self.forget_registration(&account.name, error).await;
+        }
+        let given = given.map_err(|failed| match failed {
             Failed::Refused(_, error) => ConnectError::Refused(error),
-            Failed::Away(cause) => ConnectError::Failed(cause),
+            failed => ConnectError::Failed(failed.text()),
         })?;
         let ends_at = given.ends_at(self.now());
         let kept = Kept {
@@ -264,6 +271,15 @@ impl Connections {
         }
         account.authorized.notify_waiters();
         Ok(begun.server)
+    }
+
+    /// Forgets how this server is registered where the authorization server has: it is registered anew when somebody is next sent there.
+    pub(super) async fn forget_registration(&self, server: &str, error: &str) {
+        if ["invalid_client", "unauthorized_client"].contains(&error)
+            && let Err(cause) = self.shared.store.remove_connection("", CLIENT, server).await
+        {
+            tracing::warn!(server, %cause, "mcp_registration_not_forgotten");
+        }
     }
 
     /// This server as a client: as it is configured, or registered there by itself.
@@ -306,7 +322,10 @@ impl Connections {
             secret: given
                 .client_secret
                 .filter(|_| given.token_endpoint_auth_method.as_deref() != Some("none")),
-            secret_in_form: given.token_endpoint_auth_method.as_deref() == Some("client_secret_post"),
+            secret_in_form: match given.token_endpoint_auth_method.as_deref() {
+                Some(method) => method == "client_secret_post",
+                None => issuer.secret_in_form,
+            },
         };
         let registered = Registered {
             issuer: issuer.name.clone(),

@@ -100,12 +100,15 @@ impl Kept {
 pub(super) struct Holder<'a> {
     pub(super) server: &'a str,
     pub(super) resource: &'a str,
+    /// Whether the authorization server is told of it.
+    pub(super) sends_resource: bool,
     pub(super) web: &'a Web,
 }
 
 impl Account {
     pub(super) fn holder(&self) -> Holder<'_> {
-        Holder { server: &self.name, resource: self.url.as_str(), web: &self.web }
+        let sends_resource = self.settings.send_resource;
+        Holder { server: &self.name, resource: self.url.as_str(), sends_resource, web: &self.web }
     }
 }
 
@@ -210,7 +213,7 @@ impl Connections {
             let url = holder.web.address(&kept.token_endpoint).map_err(Failed::Away)?;
             let token = kept.refresh.as_deref().unwrap_or_default();
             let mut fields = vec![("grant_type", "refresh_token"), ("refresh_token", token)];
-            if !kept.resource.is_empty() {
+            if holder.sends_resource && !kept.resource.is_empty() {
                 fields.push(("resource", &kept.resource));
             }
             Given::read(&holder.web.post_form(url, &kept.client, &fields).await?)
@@ -232,6 +235,7 @@ impl Connections {
                 kept.map(|_| token).ok_or(NoToken::Ask)
             }
             Err(Failed::Refused(_, error)) if ["invalid_grant", "invalid_client"].contains(&&*error) => {
+                self.forget_registration(holder.server, &error).await;
                 tracing::info!(
                     server = holder.server,
                     tenant = row.tenant,

@@ -201,7 +201,7 @@ impl Connections {
     ) -> Result<String, NoToken> {
         let kept = self.opened(row).ok_or(NoToken::Ask)?;
         let web = kept.web().map_err(NoToken::Later)?;
-        let holder = Holder { server: &row.server, resource: "", web: &web };
+        let holder = Holder { server: &row.server, resource: "", sends_resource: false, web: &web };
         self.token(who, holder, refused).await.map(|(token, _)| token)
     }
 

@@ -39,6 +39,8 @@ pub(super) enum Failed {
     Refused(StatusCode, String),
     /// It was not reached, or said nothing that is understood.
     Away(String),
+    /// It has something else at the address.
+    Other,
 }
 
 impl Failed {
@@ -47,6 +49,7 @@ impl Failed {
             Self::Refused(status, error) if error.is_empty() => format!("it answered {status}"),
             Self::Refused(status, error) => format!("it answered {status} {error}"),
             Self::Away(cause) => cause.clone(),
+            Self::Other => "it answered with what is no JSON of that kind".to_owned(),
         }
     }
 }
@@ -167,8 +170,7 @@ fn read<T: DeserializeOwned>(fetched: Fetched) -> Result<T, Failed> {
     if !fetched.status.is_success() {
         return Err(refused(&fetched));
     }
-    serde_json::from_slice(&fetched.body)
-        .map_err(|_| Failed::Away("it answered with what is no JSON of that kind".to_owned()))
+    serde_json::from_slice(&fetched.body).map_err(|_| Failed::Other)
 }
 
 /// Of what it says the error's name is kept, and nothing that could hold what was sent to it.

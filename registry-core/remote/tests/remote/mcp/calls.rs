@@ -71,12 +71,17 @@ async fn b3_a_servers_tools_appear_and_are_called_checked_and_audited() {
 
 #[tokio::test]
 async fn b3_results_of_every_kind_arrive() {
-    let all = ["structured", "picture", "fails", "huge", "gone"].map(tool);
+    let all = ["structured", "said_twice", "blob", "picture", "fails", "huge", "gone"].map(tool);
     let peer = Peer::new(&all);
     let registry = registry();
     let _servers = settled(&registry, &[("s", peer.settings())]).await;
     let structured = call(&registry, "s.structured", json!({})).await.result.unwrap();
     assert_eq!(structured, ToolResult::new(json!({"degrees": 21})));
+    let both = call(&registry, "s.said_twice", json!({})).await.result.unwrap();
+    assert_eq!((both.value, both.content), (json!({"fileName": "a"}), vec![Content::text("THE FILE")]));
+    let blob = call(&registry, "s.blob", json!({})).await.result.unwrap();
+    assert!(blob.for_model().contains("words") && blob.for_model().contains("`blob`"), "{blob:?}");
+    assert!(blob.content.iter().any(|part| matches!(part, Content::Image { .. })), "{blob:?}");
     let picture = call(&registry, "s.picture", json!({})).await.result.unwrap();
     assert_eq!(picture.value, json!("A cat."));
     assert!(matches!(&picture.content[..], [Content::Image { mime_type, .. }] if mime_type == "image/png"));

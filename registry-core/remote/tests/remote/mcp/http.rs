@@ -86,7 +86,7 @@ impl ServerHandler for Modern {
 }
 
 /// A server in a runtime of its own, with which its connections end too.
-fn serve(listener: std::net::TcpListener, router: Router) -> Runtime {
+pub(super) fn serve(listener: std::net::TcpListener, router: Router) -> Runtime {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     listener.set_nonblocking(true).unwrap();
     runtime.spawn(async move { axum::serve(TcpListener::from_std(listener).unwrap(), router).await });

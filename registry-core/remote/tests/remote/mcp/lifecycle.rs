@@ -181,3 +181,67 @@ async fn b3_a_fault_is_logged_once_until_it_changes() {
     assert_eq!(log.count("it closed the connection"), 1, "{}", log.text());
     assert_eq!(log.count("nobody is there"), 2, "{}", log.text());
 }
+
+#[tokio::test(start_paused = true)]
+async fn b3_a_list_that_fails_once_or_twice_ends_no_connection() {
+    let peer = Peer::new(&[tool("a")]);
+    let registry = registry();
+    let servers = settled(&registry, &[("s", peer.settings())]).await;
+    peer.failing.store(2, Ordering::SeqCst);
+    peer.set_tools(&[tool("a"), tool("b")]);
+    until(|| names(&registry) == ["s.a", "s.b"]).await;
+    assert_eq!((peer.connections.load(Ordering::SeqCst), report(&servers).restarts), (1, 0));
+    peer.failing.store(3, Ordering::SeqCst);
+    peer.set_tools(&[tool("c")]);
+    until(|| names(&registry) == ["s.c"]).await;
+    assert_eq!(peer.connections.load(Ordering::SeqCst), 2, "then it is given up, and reached anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn b3_a_server_that_reports_changes_where_there_are_none_is_listed_less_and_less_often() {
+    let peer = Peer::new(&[tool("a")]);
+    let registry = registry();
+    let _servers = settled(&registry, &[("s", peer.settings())]).await;
+    let same = peer.tools.lock().unwrap().clone();
+    for _ in 0..1800 {
+        peer.set_tools(&same);
+        sleep(Duration::from_millis(333)).await;
+    }
+    let lists = peer.lists.load(Ordering::SeqCst);
+    assert!((5..40).contains(&lists), "{lists} lists in ten minutes");
+    sleep(Duration::from_secs(240)).await;
+    let begun = Instant::now();
+    peer.set_tools(&[tool("b")]);
+    until(|| names(&registry) == ["s.b"]).await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(1),
+        "after a quiet minute it is as at first: {:?}",
+        begun.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn b3_a_variable_that_is_not_set_costs_that_server_alone() {
+    let peer = Peer::new(&[tool("echo")]);
+    let (registry, unset) = (registry(), Some("TOOLRACK_NO_SUCH".to_owned()));
+    let keyed =
+        McpServerSettings { key_env: unset.clone(), ..McpServerSettings::url("http://127.0.0.1:9/mcp") };
+    let passed = McpServerSettings {
+        pass_env: unset.into_iter().collect(),
+        ..McpServerSettings::command("toolrack-no-such", [""; 0])
+    };
+    let off = McpServerSettings { enabled: false, ..peer.settings() };
+    let all = [("keyed", keyed), ("off", off), ("passed", passed), ("well", peer.settings())];
+    let servers = settled(&registry, &all).await;
+    assert_eq!(names(&registry), ["well.echo"]);
+    let reports = servers.reports();
+    let states: Vec<_> = reports.iter().map(|report| (&*report.source.name, report.state)).collect();
+    assert_eq!(
+        states,
+        [("keyed", McpState::Away), ("passed", McpState::Away), ("well", McpState::Connected)],
+        "who is switched off is not there"
+    );
+    for report in &reports[..2] {
+        assert!(report.source.error.as_ref().unwrap().contains("TOOLRACK_NO_SUCH"), "{report:?}");
+    }
+}

@@ -26,6 +26,9 @@ pub(crate) struct Peer {
     pub(crate) is_up: AtomicBool,
     /// Whether it says nothing at all.
     pub(crate) is_mute: AtomicBool,
+    /// How many of the lists to come fail.
+    pub(crate) failing: AtomicUsize,
+    pub(crate) lists: AtomicUsize,
     /// How many tools are on one page.
     pub(crate) page: AtomicUsize,
     pub(crate) connections: AtomicUsize,
@@ -41,6 +44,8 @@ impl Peer {
             tools: Mutex::new(tools.to_vec()),
             is_up: AtomicBool::new(true),
             is_mute: AtomicBool::new(false),
+            failing: AtomicUsize::new(0),
+            lists: AtomicUsize::new(0),
             page: AtomicUsize::new(100),
             connections: AtomicUsize::new(0),
             heard: Mutex::default(),
@@ -91,7 +96,11 @@ impl Peer {
         println!("\nWelcome to the server!\n{{\"not\": \"a message\"}}\n{{broken");
         eprintln!("a word on standard error");
         for line in std::io::stdin().lock().lines() {
-            let message = serde_json::from_str(&line.unwrap()).unwrap();
+            let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            if message.get("error").is_some() {
+                // Nothing was asked: an answer to what is no message.
+                std::process::exit(9);
+            }
             for answer in self.answer(&message) {
                 println!("{answer}");
             }
@@ -134,7 +143,16 @@ impl Peer {
                     "serverInfo": {"name": "peer", "version": "1.0"}}),
                 )
             }
+            "tools/list"
+                if self
+                    .failing
+                    .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
+                    .is_ok() =>
+            {
+                error(-32603, "the disk sleeps")
+            }
             "tools/list" => {
+                self.lists.fetch_add(1, Ordering::SeqCst);
                 let from = params["cursor"].as_str().map_or(0, |cursor| cursor.parse::<usize>().unwrap());
                 let tools = self.tools.lock().unwrap();
                 let to = tools.len().min(from + self.page.load(Ordering::SeqCst));
@@ -149,11 +167,16 @@ impl Peer {
                 let text = |text: String| json!([{"type": "text", "text": text}]);
                 match params["name"].as_str().unwrap() {
                     "echo" => reply(json!({"content": text(params["arguments"].to_string())})),
-                    "structured" => {
-                        reply(json!({"content": text("{}".into()), "structuredContent": {"degrees": 21}}))
-                    }
+                    "structured" => reply(
+                        json!({"content": text(r#"{"degrees": 21}"#.into()), "structuredContent": {"degrees": 21}}),
+                    ),
                     "picture" => reply(json!({"content":
                         [{"type": "text", "text": "A cat."}, {"type": "image", "data": "AAAA", "mimeType": "image/png"}]})),
+                    "said_twice" => reply(
+                        json!({"content": text("THE FILE".into()), "structuredContent": {"fileName": "a"}}),
+                    ),
+                    "blob" => reply(json!({"content":
+                        [{"type": "text", "text": "words"}, {"type": "blob", "data": "AAAA"}, {"type": "image", "data": "AAAA"}]})),
                     "fails" => reply(json!({"content": text("The disk is full.".into()), "isError": true})),
                     "huge" => reply(json!({"content": text("x".repeat(5 << 20))})),
                     "asks" => vec![json!({"jsonrpc": "2.0", "id": "e1", "method": "elicitation/create",
