@@ -5,16 +5,20 @@ use std::{collections::HashSet, fmt};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 
-use super::{json::JsonStyle, repair, typing::quoted};
+use super::{
+    json::JsonStyle,
+    repair,
+    typing::{Shape, Types, quoted},
+};
 
 /// Members that may stand beside name and arguments without meaning anything to the call.
 pub(super) const SIDE: &[&str] = &["id", "type", "tool_call_id", "call_id", "index"];
 /// The members that may hold name and arguments, as in the shape of the OpenAI interface.
-pub(super) const NESTED: &[&str] = &["function", "tool_call", "function_call"];
-/// The only member of an object around an array of calls, as in the answers of the OpenAI interface.
-pub(super) const LISTED: &str = "tool_calls";
+pub(super) const NESTED: &[&str] = &["function", "tool_call", "function_call", "functionCall", "toolUse"];
+/// The only member of an object around an array of calls, as in the answers of the OpenAI interface and for its parallel calls.
+pub(super) const LISTED: &[&str] = &["tool_calls", "tool_uses"];
 /// Other names of the members, which count where they name an offered tool.
-const OTHER_NAMES: &[&str] = &["tool", "tool_name", "function_name", "action"];
+const OTHER_NAMES: &[&str] = &["tool", "tool_name", "function_name", "action", "recipient_name"];
 const OTHER_ARGUMENTS: &[&str] = &["input", "tool_input", "action_input"];
 
 /// How far into arguments the properties of a schema are looked for.
@@ -95,6 +99,14 @@ pub(super) fn wrapped_arguments(text: &str) -> Option<String> {
     object(raw).filter(|_| is_object).map(|(object, _)| object)
 }
 
+/// The arguments that stand in one that the tool does not have, if they are its own.
+pub(super) fn unwrapped(arguments: &str, schema: Option<&Value>) -> Option<String> {
+    let (schema, inner) = (schema?, wrapped_arguments(arguments)?);
+    let own = |name: &String| schema.get("properties").is_some_and(|all| all.get(name).is_some());
+    let foreign = members(arguments)?.iter().all(|name| !own(name));
+    (foreign && fits(&members(&inner)?, schema)).then_some(inner)
+}
+
 /// The object that is written in a string of JSON; whether it was repaired.
 pub(super) fn written_arguments(text: &str) -> Option<(String, bool)> {
     if repair::is_json(text) { object(text) } else { object(&repair::value(text)?) }
@@ -121,6 +133,30 @@ pub(super) fn fits(names: &[String], schema: &Value) -> bool {
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let given = |name: &Value| name.as_str().is_some_and(|name| names.iter().any(|given| given == name));
     names.iter().all(has) && required.into_iter().all(given)
+}
+
+/// The object with all arguments that stands in the place of the first, where that is none the argument takes itself.
+/// So many of the arguments have been written without a name.
+pub(super) fn all_in_one(arguments: &str, unnamed: usize, schema: Option<&Value>) -> Option<String> {
+    let (schema, inner) = (schema?, wrapped_arguments(arguments).filter(|_| unnamed == 1)?);
+    let (names, first) = (members(&inner)?, members(arguments)?);
+    let first = Shape::of(Some(schema), Some(schema)).property(first.first()?);
+    let own = first.types().is_some_and(Types::has_object)
+        && names.iter().all(|name| first.property(name).is_known());
+    (!own && fits(&names, schema)).then_some(inner)
+}
+
+/// Whether one of the first arguments, which are so many, is a list or an object and its tool takes none there.
+pub(super) fn misplaced(arguments: &str, unnamed: usize, schema: Option<&Value>) -> bool {
+    let Ok(members) = serde_json::from_str::<Members<'_>>(arguments) else { return false };
+    members.0.iter().take(unnamed).any(|(name, value)| {
+        let types = Shape::of(schema, schema).property(name).types();
+        types.is_some_and(|types| match value.get().bytes().next() {
+            Some(b'[') => !types.has_array(),
+            Some(b'{') => !types.has_object(),
+            _ => false,
+        })
+    })
 }
 
 /// The names of an object's members.

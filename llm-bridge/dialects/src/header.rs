@@ -1,7 +1,10 @@
 //! Headers of messages, as models write them that speak in messages to several recipients: the user, a tool,
 //! themselves. `<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>`, and parts of it.
 
-use super::body::{cut, rest};
+use super::{
+    body::{Is, cut, is, is_any, rest},
+    offered::Offered,
+};
 
 /// A longer header is none.
 const MAX_HEADER: usize = 512;
@@ -25,6 +28,9 @@ pub(crate) struct HeaderStyle {
     pub(crate) within: &'static [&'static str],
     /// What the header begins with that names who speaks.
     pub(crate) turn: &'static str,
+    /// What ends a message, and how the model's next one begins.
+    pub(crate) stop: &'static str,
+    pub(crate) next: &'static str,
     /// What stands before the format of the message.
     pub(crate) format: &'static str,
     /// The words of headers, beside a name and a recipient.
@@ -33,6 +39,8 @@ pub(crate) struct HeaderStyle {
     pub(crate) thinking: &'static [&'static str],
     /// What stands before the recipient.
     pub(crate) address: &'static str,
+    /// The address with what may stand before it where the prompt has begun the header.
+    pub(crate) begun: &'static [&'static str],
     /// The recipient of thinking.
     pub(crate) oneself: &'static str,
     /// Other recipients that are no tools.
@@ -78,7 +86,9 @@ impl HeaderStyle {
         let mut at = delimiter;
         let mut words = 0;
         let (begun, mut read) = (cut(text, 0..delimiter), Fields::default());
-        let mut awaited = begun == self.address;
+        let mut awaited = begun.ends_with(self.address);
+        // Only a header of which more than the address is there may end without a token.
+        let proven = begun.starts_with('<') || awaited && begun != self.address;
         let mut channel = self.within.contains(&begun);
         let mut constrained = false;
         loop {
@@ -106,7 +116,7 @@ impl HeaderStyle {
                 continue;
             }
             if here.starts_with('{')
-                && begun.starts_with('<')
+                && proven
                 && read.strange == 0
                 && let Some(Header::Call { recipient, .. }) =
                     Some(self.judge(cut(text, 0..at), at, Kind::ByFields, &read))
@@ -133,7 +143,9 @@ impl HeaderStyle {
             match name {
                 Some(name) => {
                     awaited = name.is_empty();
-                    read.recipient = read.recipient.or(Some(name)).filter(|name| !name.is_empty());
+                    // A person gives way to a tool that is named later.
+                    let kept = read.recipient.filter(|first| !self.people.contains(first));
+                    read.recipient = kept.or(Some(name)).filter(|name| !name.is_empty());
                 }
                 None if words == 0 => read.is_foreign = begun == self.turn && !is_known,
                 None => read.strange += usize::from(!is_known && !constrained),
@@ -144,9 +156,43 @@ impl HeaderStyle {
         }
     }
 
+    /// Where a header ends that is broken off before its message, where the next one begins or the text ends; an error while
+    /// more text decides.
+    pub(super) fn broken_off(&self, text: &str, delimiter: usize, eof: bool) -> Result<Option<usize>, ()> {
+        let area = cut(text, 0..text.floor_char_boundary(MAX_HEADER));
+        let mut at = delimiter;
+        loop {
+            let Some(next) = rest(area, at).find(['<', '\n']).map(|next| at + next) else {
+                return if area.len() < MAX_HEADER && !eof { Err(()) } else { Ok(None) };
+            };
+            let here = rest(area, next);
+            let ended = here.strip_prefix(self.stop);
+            match (is(ended.unwrap_or(here), self.next), is_any(here, self.within.iter().copied())) {
+                (Is::Yes, _) => return Ok(Some(next)),
+                (Is::Open, _) if eof => return Ok(ended.filter(|rest| rest.is_empty()).map(|_| next)),
+                (_, Is::Yes) => at = next + 1,
+                (Is::Open, _) | (_, Is::Open) if !eof => return Err(()),
+                _ if ended.is_none() && is(here, self.stop) == Is::Open && !eof => return Err(()),
+                _ => return Ok(None),
+            }
+        }
+    }
+
     /// What stands before the tool's name in the header of a call, where that is more than an ordinary word.
     pub(super) fn opening(&self) -> Option<String> {
         (!self.namespace.is_empty()).then(|| format!("{}{}", self.address, self.namespace))
+    }
+
+    /// The offered tool in the recipient of a header whose tokens have been taken out: words of it may follow directly.
+    pub(super) fn stripped_recipient(&self, recipient: &str, offered: &Offered) -> Option<String> {
+        let mut name = recipient.strip_prefix(self.namespace).unwrap_or(recipient);
+        loop {
+            let tool = offered.resolve(name.to_owned());
+            if offered.contains(&tool) {
+                return Some(tool);
+            }
+            name = self.words.iter().find_map(|word| name.strip_suffix(word))?;
+        }
     }
 
     /// The header of a call to this tool.
@@ -156,7 +202,9 @@ impl HeaderStyle {
     }
 
     fn judge(&self, header: &str, end: usize, kind: Kind, read: &Fields<'_>) -> Header {
-        let mut fields = header.split(|char: char| char.is_whitespace() || matches!(char, '<' | '>' | '|'));
+        // Of several channels the last one counts.
+        let channel = self.within.first().and_then(|within| header.rsplit(within).next()).unwrap_or(header);
+        let mut fields = channel.split(|char: char| char.is_whitespace() || matches!(char, '<' | '>' | '|'));
         let message = |thinking| Header::Message { end, thinking, foreign: read.is_foreign };
         match (kind, read.recipient) {
             (Kind::Call, _) => Header::Call { end, recipient: String::new() },
@@ -165,8 +213,8 @@ impl HeaderStyle {
             (Kind::ByFields, Some(name)) if !self.people.contains(&name) => {
                 Header::Call { end, recipient: name.to_owned() }
             }
-            (Kind::ByFields, None) => message(fields.any(|field| self.thinking.contains(&field))),
-            _ => message(false),
+            (Kind::ByFields, _) => message(fields.any(|field| self.thinking.contains(&field))),
+            (Kind::Text, _) => message(false),
         }
     }
 }

@@ -37,7 +37,7 @@
 //! - After an explicit delimiter: every body that can be parsed, whether or not its tool was offered.
 //! - Without a delimiter (bare JSON, a code fence with JSON, a list of Python calls, a name with its arguments): only at
 //!   the start of a line that ends with it, only if the name is an offered tool, and only if an object has no members but
-//!   those of a call. A name alone is none of a tool that needs arguments. With [`Offered::any`] any name is offered.
+//!   those of a call. A name alone, here or after an ordinary word, is none of a tool that needs arguments. With [`Offered::any`] any name is offered.
 //! - The name of an offered tool between the delimiters of a call, without arguments; at the end of the text, where a
 //!   server may have taken the end out, only of a tool that has none.
 //! - Not the definition of a tool: the schema of its arguments is not taken for arguments.
@@ -47,10 +47,10 @@
 //! - A call with whole arguments whose closing delimiter or outer brackets are missing at the end of the text. Not one
 //!   that is cut off in an argument.
 //! - In tags, a value goes up to its end. Where that is missing, an argument that the tool has ends it, the end of the
-//!   call, or the next call. Calls and arguments that are opened and closed in a value belong to it, and so does an
-//!   end of a value that another one follows. A value that quotes whole calls and is cut off after them is no argument.
+//!   call, or the next call. Calls and arguments that are opened and closed in a value belong to it, and so do the tag
+//!   of an argument that the call has already and an end of a value that another one follows. A value that quotes whole calls and is cut off after them is no argument.
 //! - In Python after a delimiter or in a fence that says it holds calls, values without names: those of the tool's
-//!   arguments, in the order of its schema.
+//!   arguments, in the order of its schema. An object that is the only one may hold all of them.
 //! - Nothing after the words that a model makes up for others once it has made a call: a result, or the user's turn. They
 //!   end the answer, and what follows is not shown.
 //! - An array of calls. If any of its elements is not a call, all of it is text, after a delimiter as well.
@@ -65,8 +65,9 @@
 //! words of prose (`<think>`, `<thinking>`, `<thought>`, `<reasoning>`) one within a line opens thinking only if it is
 //! closed, and does not stand there as a word does: `the <thinking> tag`. Calls in it are
 //! neither shown nor executed, unless the whole answer is thinking: then calls after a full delimiter to offered tools
-//! are read. The end of thinking that has no beginning is not shown. Thinking that is never closed is ended by a call
-//! after a full delimiter to an offered tool.
+//! are read with which it ends. The end of thinking that has no beginning is not shown. One of these
+//! words may be ended by another, where its own end does not follow. Thinking that is never closed is
+//! ended by such calls as well. A call after which the thinking goes on was weighed, not made.
 //!
 //! Special tokens of the dialects that mean nothing to a reader come out as [`Event::Frame`], but not in code, in
 //! quotes, or in what could not be parsed. Those that end a message do so at the end of the text only.

@@ -135,8 +135,15 @@ impl Offered {
         }
         // Where the names are unknown, only one that is written twice is that of no tool.
         let is_tool = |space: &str, bare: &str| self.tools.contains_key(bare) || self.any && space == bare;
-        let bare = name.split_once('.').filter(|(space, bare)| is_tool(space, bare));
+        let splits = [name.split_once('.'), name.rsplit_once(':')];
+        let bare = splits.into_iter().flatten().find(|(space, bare)| is_tool(space, bare));
         bare.map(|(_, bare)| bare.to_owned()).unwrap_or(name)
+    }
+
+    /// The longest name of an offered tool with which this longer one begins.
+    pub(super) fn longest_in<'t>(&'t self, name: &str) -> Option<&'t str> {
+        let begins = |tool: &&String| tool.len() < name.len() && name.starts_with(tool.as_str());
+        self.tools.keys().filter(begins).max_by_key(|tool| tool.len()).map(String::as_str)
     }
 
     /// The offered tool whose name the text begins with, up to something else; an error while more text decides.
@@ -163,6 +170,19 @@ impl Offered {
         };
         let (name, behind) = text.split_at_checked(end).unwrap_or_default();
         Ok(behind.starts_with('(') && self.contains(&self.resolve(name.to_owned())))
+    }
+
+    /// Whether the text begins with the name of an offered tool as a tag; an error while more text decides.
+    pub(super) fn tagged(&self, text: &str, eof: bool) -> Result<bool, ()> {
+        let Some(name) = text.strip_prefix('<') else { return Ok(false) };
+        let area = name.get(..name.floor_char_boundary(MAX_CALLED)).unwrap_or_default();
+        match area.split_once('>') {
+            Some((name, _)) => Ok(self.tools.contains_key(name)),
+            None if area.len() == name.len() && !eof && self.tools.keys().any(|tool| tool.starts_with(name)) => {
+                Err(())
+            }
+            None => Ok(false),
+        }
     }
 
     /// Whether a tool's name begins with this byte.

@@ -5,7 +5,7 @@ mod end;
 mod tests;
 
 use super::{
-    body::{Body, Cx, Is, Lead, MAX_BLANK, Ready, Step, Unfinished, ahead, is, is_any, rest},
+    body::{Body, Cx, Is, Lead, MAX_BLANK, Ready, Step, Unfinished, ahead, cut, is, is_any, rest},
     delimiters::{Delimiters, Found},
     fence::Fence,
     header::Header,
@@ -136,6 +136,12 @@ impl Candidate {
         self.opened.is_empty()
     }
 
+    /// Nothing but a delimiter before calls has been read.
+    pub(super) fn is_wrapper(&self) -> bool {
+        let wraps = self.opened.iter().any(|(_, kind)| *kind == DelimiterKind::Wrapper);
+        wraps && matches!(self.state, State::Undecided)
+    }
+
     /// It begins with the header of a message.
     pub(super) fn is_header(&self) -> bool {
         self.opened.iter().any(|(_, kind)| *kind == DelimiterKind::Header)
@@ -211,7 +217,7 @@ impl Candidate {
                 DelimiterKind::Call | DelimiterKind::Inner | DelimiterKind::Name => {
                     Ok(Start { at: 0, recipient: None })
                 }
-                DelimiterKind::Header => self.after_header(row, text, eof),
+                DelimiterKind::Header => self.after_header(row, text, eof, offered),
             };
             let start = match start {
                 Ok(start) => start,
@@ -307,7 +313,10 @@ impl Candidate {
 
     fn own(&self, row: &'static Dialect, form: &Form, kind: DelimiterKind, start: Start) -> State {
         let body: Box<dyn Body> = match *form {
-            Form::Json(style) => Box::new(JsonBody::new(row, style, start.at, self.bare, self.alone)),
+            Form::Json(style) => {
+                let body = JsonBody::new(row, style, start.at, self.bare, self.alone);
+                Box::new(body.after_word(matches!(kind, DelimiterKind::Line | DelimiterKind::Word)))
+            }
             Form::Named(style) => {
                 let name = start.recipient.filter(|_| matches!(style.head, Head::Recipient));
                 Box::new(NamedBody::new(row, style, start.at, kind, self.bare, name))
@@ -347,7 +356,7 @@ impl Candidate {
         if !inside.starts_with("```") {
             return Ok(Start { at, recipient: None });
         }
-        let line = super::body::cut(inside, 0..inside.floor_char_boundary(MAX_BLANK));
+        let line = cut(inside, 0..inside.floor_char_boundary(MAX_BLANK));
         match line.find('\n').map(|end| ahead(text, at + end, &[])) {
             Some(Some(at)) => Ok(Start { at, recipient: None }),
             None if line.len() == inside.len() => Err(Step::More),
@@ -356,7 +365,13 @@ impl Candidate {
     }
 
     /// After a header that addresses a tool, and the delimiter that may open its calls.
-    fn after_header(&self, row: &Dialect, text: &str, eof: bool) -> Result<Start, Step> {
+    fn after_header(
+        &self,
+        row: &Dialect,
+        text: &str,
+        eof: bool,
+        offered: &Offered,
+    ) -> Result<Start, Step> {
         let Some(style) = row.header else { return Err(Step::Reject(self.delimiter)) };
         match style.read(text, self.delimiter) {
             // What of a header was written when the answer was cut off is nothing to the reader.
@@ -364,10 +379,20 @@ impl Candidate {
                 Err(Step::Message { end: text.len(), thinking: false, foreign: false })
             }
             Header::More => Err(Step::More),
+            Header::No(at) if self.alone && !self.quoted => {
+                Err(match style.broken_off(text, self.delimiter, eof) {
+                    Ok(Some(end)) => Step::Message { end, thinking: false, foreign: false },
+                    Ok(None) => Step::Reject(at),
+                    Err(()) => Step::More,
+                })
+            }
             Header::No(at) => Err(Step::Reject(at)),
             Header::Message { end, .. } if self.quoted => Err(Step::Reject(end)),
             Header::Message { end, thinking, foreign } => Err(Step::Message { end, thinking, foreign }),
             Header::Call { end, recipient } => {
+                let stripped = !cut(text, 0..end).contains('<');
+                let found = if stripped { style.stripped_recipient(&recipient, offered) } else { Some(recipient) };
+                let Some(recipient) = found else { return Err(Step::Reject(end)) };
                 let Some(at) = ahead(text, end, &[]) else { return Err(Step::Reject(end)) };
                 let sections =
                     row.delimiters.iter().filter(|delimiter| delimiter.kind == DelimiterKind::Section);

@@ -8,8 +8,9 @@ use std::{ops::Range, sync::LazyLock};
 use super::{
     body::rest,
     byte_set::ByteSet,
-    named::{Head, NamedStyle},
+    named::{Head, NamedStyle, is_tag},
     rows::{ROWS, THINK, TURNS},
+    scanner::{FIRST, SPEAKER},
     suffix,
     table::{DelimiterKind, Dialect, Form, others},
 };
@@ -62,9 +63,13 @@ pub(super) struct Delimiters {
     names: Vec<(&'static str, &'static Dialect)>,
     /// What may stand before such names.
     spaces: Vec<&'static str>,
+    /// Dialects whose calls may have the tool's name for a tag.
+    tool_tags: Vec<&'static Dialect>,
     /// The bytes that may begin what only a line's start can hold.
     starts: ByteSet,
     thinking: Vec<(&'static str, &'static str)>,
+    /// Those of them that are words of prose, as a bit set.
+    generic: u64,
     /// Lines without a meaning at the beginning of an answer.
     lines: Vec<(&'static str, &'static Dialect)>,
     /// What stands before a recipient, for each dialect that speaks in messages.
@@ -177,8 +182,17 @@ impl Delimiters {
             Lookout { words, needles }
         };
         let (in_text, in_message) = (lookout(false), lookout(true));
-        let headers: Vec<_> = rows.iter().filter_map(|row| Some((row.header?.address, *row))).collect();
+        let addresses = |row: &'static Dialect| {
+            let header = row.header.into_iter();
+            header.flat_map(move |header| {
+                let begun = header.begun.iter().copied().chain([header.address]);
+                begun.map(move |address| (address, row))
+            })
+        };
+        let headers: Vec<_> = rows.iter().copied().flat_map(addresses).collect();
         let lines: Vec<_> = rows.iter().flat_map(|row| row.starts.iter().map(|line| (*line, *row))).collect();
+        let tag = |form: &Form| matches!(form, Form::Named(style) if is_tag(&style.head));
+        let tool_tags = rows.iter().copied().filter(|row| row.forms.iter().any(tag)).collect();
         let bare = rows.into_iter().filter(|row| row.delimiters.is_empty()).collect();
         let head = |form: &Form| match form {
             Form::Named(NamedStyle { head: Head::Between { open: "", before, .. }, .. }) => Some(*before),
@@ -187,7 +201,7 @@ impl Delimiters {
         let spaces = names.iter().flat_map(|(_, row)| row.forms.iter().filter_map(head));
         let spaces: Vec<_> = spaces.filter(|space| !space.is_empty()).collect();
         let begins = words.iter().chain(&headers).chain(&lines).map(|(word, _)| *word);
-        let begins = begins.chain(spaces.iter().copied()).filter_map(|word| word.bytes().next());
+        let begins = begins.chain(spaces.iter().copied()).chain([FIRST, SPEAKER]).filter_map(|word| word.bytes().next());
         let starts = begins.chain([b'`', b'~', b'{', b'[']).collect();
         Self {
             sorted,
@@ -196,7 +210,9 @@ impl Delimiters {
             words,
             names,
             spaces,
+            tool_tags,
             starts,
+            generic: bits(&thinking),
             thinking,
             lines,
             headers,
@@ -220,6 +236,11 @@ impl Delimiters {
         &self.names
     }
 
+    /// The dialects whose calls may have the tool's name for a tag.
+    pub(super) fn tool_tags(&self) -> &[&'static Dialect] {
+        &self.tool_tags
+    }
+
     /// What may stand before such names and is no part of them.
     pub(super) fn spaces(&self) -> impl Iterator<Item = &'static str> + Clone {
         self.spaces.iter().copied()
@@ -238,6 +259,11 @@ impl Delimiters {
     /// The pairs of thinking delimiters, by their index.
     pub(super) fn thinking(&self) -> &[(&'static str, &'static str)] {
         &self.thinking
+    }
+
+    /// Those of them that are words of prose, as a bit set.
+    pub(super) fn generic(&self) -> u64 {
+        self.generic
     }
 
     /// What is looked for within a line: in the thinking of a message, or else.
@@ -303,6 +329,12 @@ impl Delimiters {
     }
 }
 
+/// The pairs that are words of prose, as a bit set.
+fn bits(thinking: &[(&'static str, &'static str)]) -> u64 {
+    let generic = thinking.iter().enumerate().filter(|(_, pair)| THINK.contains(pair));
+    generic.fold(0, |bits, (index, _)| bits | 1 << index)
+}
+
 fn depth_of(delimiter: &Meaning) -> usize {
     delimiter.text.len()
 }
@@ -317,9 +349,10 @@ fn entry<'a>(sorted: &'a mut Vec<Meaning>, text: &'static str) -> &'a mut Meanin
     &mut sorted[index]
 }
 
-/// The delimiters that end thinking.
+/// The delimiters that end thinking, and nothing else.
 pub fn thinking_ends() -> impl Iterator<Item = &'static str> {
-    Delimiters::get().thinking.iter().map(|(_, close)| *close)
+    let ends = Delimiters::get().sorted.iter().filter(|end| end.unthink & !MESSAGE != 0 && !end.noise);
+    ends.map(|end| end.text)
 }
 
 impl Meaning {

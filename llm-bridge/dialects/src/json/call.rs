@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{Expect, JsonBody, JsonStyle};
 use crate::{
     body::{Cx, Ready, Step, Tail, ahead, cut, done_on_line, tail},
-    envelope::{Envelope, envelope, fits, is_schema, members, written_arguments},
+    envelope::{Envelope, envelope, fits, is_schema, members, unwrapped, written_arguments},
     repair,
 };
 
@@ -45,6 +45,11 @@ impl JsonBody {
         if is_schema(&call.arguments, schema) || call.unusual && !cx.offered.contains(&call.name) {
             return false;
         }
+        if self.begun.is_none()
+            && let Some(inner) = unwrapped(&call.arguments, schema)
+        {
+            (call.arguments, call.repaired) = (inner, true);
+        }
         let names = || members(&call.arguments);
         if call.flat && !schema.is_some_and(|schema| names().is_some_and(|names| fits(&names, schema))) {
             return false;
@@ -58,6 +63,9 @@ impl JsonBody {
             if !(call.has_arguments || alone) || !cx.offered.contains(&call.name) {
                 return false;
             }
+        }
+        if self.word && !call.has_arguments && cx.offered.requires(&call.name) {
+            return false;
         }
         if let Some(index) = self.begun {
             // What may have been handed on must be how the arguments begin, or the call has to be taken back.

@@ -24,6 +24,8 @@ pub(super) struct JsonBody {
     style: JsonStyle,
     /// No delimiter stands before it: shape and name have to prove it, early.
     bare: bool,
+    /// An ordinary word stands before it.
+    word: bool,
     /// Nothing but white space was written before it.
     alone: bool,
     /// It is the arguments only, of a call whose name stands before them and which these delimiters end.
@@ -37,6 +39,8 @@ pub(super) struct JsonBody {
     string: usize,
     scalar: usize,
     comma: usize,
+    /// The quote that ends the last string, until what stands after it proves that it does.
+    closing: Option<usize>,
     /// Where the body stopped being strict JSON: deltas end here, however the text was cut.
     broken: Option<usize>,
     /// The object's escapes are those of JSON, and its members are there once: it need not be read again.
@@ -48,6 +52,8 @@ pub(super) struct JsonBody {
     tripled: bool,
     /// Commas or comments between the calls of an array had to be mended.
     mended: bool,
+    /// How many of the calls have been marked as repaired where they are.
+    marked: usize,
     /// Something other than a call was found in the body: none of it is one.
     foreign: bool,
     start: usize,
@@ -86,6 +92,7 @@ impl JsonBody {
             row,
             style,
             bare,
+            word: false,
             alone,
             ends: None,
             pos: at,
@@ -96,12 +103,14 @@ impl JsonBody {
             string: 0,
             scalar: 0,
             comma: 0,
+            closing: None,
             broken: None,
             plain: true,
             array: false,
             around: 0,
             tripled: false,
             mended: false,
+            marked: 0,
             foreign: false,
             start: at,
             object: 0,
@@ -115,6 +124,11 @@ impl JsonBody {
             begun: None,
             ready: Vec::new(),
         }
+    }
+
+    /// The body after a word, if it stands after one.
+    pub(super) fn after_word(self, word: bool) -> Self {
+        Self { word, ..self }
     }
 
     /// The arguments of a call whose name is known, and whose index if it has been announced.
@@ -206,7 +220,7 @@ impl JsonBody {
     fn key_end(&mut self, text: &str) -> Option<Step> {
         let key = cut(text, self.key.clone());
         let before = cut(text, self.object + 1..self.key.start - 1);
-        if key == LISTED && before.trim().is_empty() && self.around == 0 && !self.array && !self.style.keyed {
+        if LISTED.contains(&key) && before.trim().is_empty() && self.around == 0 && !self.array && !self.style.keyed {
             self.around = 1;
             return None;
         }
@@ -242,15 +256,17 @@ impl JsonBody {
 
     /// Up to where what has been read cannot turn out to need repair.
     fn safe(&self) -> usize {
-        match self.expect {
+        let end = match self.expect {
             Expect::Scalar => self.scalar,
             // The comma may turn out to be one too many.
             Expect::Key => self.comma,
             Expect::Value if self.stack.last() == Some(&b'[') => self.comma,
             // An empty string may turn out to be the first two of three quotes.
             Expect::Comma if self.pos == self.string + 2 => self.string,
-            _ => self.pos,
-        }
+            // A backslash may begin what is no escape.
+            _ => self.pos - usize::from(self.escaped),
+        };
+        self.closing.map_or(end, |quote| end.min(quote))
     }
 
     fn value_end(&mut self) {

@@ -9,14 +9,18 @@ impl JsonBody {
     /// Goes on in a string; true when its end was reached.
     pub(super) fn in_string(&mut self, bytes: &[u8], quote: u8, check: bool) -> bool {
         let from = self.pos;
-        let mut ended = false;
+        let (mut ended, mut wrong) = (false, None);
         while let Some(rest) = bytes.get(self.pos..) {
             if self.escaped {
-                if rest.is_empty() {
+                // Whether it is one has to be known before it is handed on.
+                if rest.is_empty() || check && may_be_escape(rest) {
                     break;
                 }
                 self.escaped = false;
-                self.plain &= is_escape(rest);
+                if !is_escape(rest) {
+                    self.plain = false;
+                    wrong = wrong.or(Some(self.pos - 1));
+                }
                 self.pos += 1;
                 continue;
             }
@@ -42,7 +46,8 @@ impl JsonBody {
         // Deltas must not hand on a string that strict JSON forbids; without them the whole is checked at the end.
         if check && self.broken.is_none() {
             let part = bytes.get(from..self.pos).unwrap_or_default();
-            self.broken = part.iter().position(|byte| *byte < b' ').map(|at| from + at);
+            let control = part.iter().position(|byte| *byte < b' ').map(|at| from + at);
+            self.broken = control.into_iter().chain(wrong).min();
         }
         ended
     }
@@ -59,6 +64,7 @@ impl JsonBody {
                 None
             }
             _ => {
+                self.closing = Some(self.pos - 1);
                 let name = self.at_member() && self.key_is == Key::Name;
                 if name {
                     let quoted = cut(text, self.string..self.pos);
@@ -79,6 +85,12 @@ impl JsonBody {
             }
         }
     }
+}
+
+/// Whether more digits may make an escape of this.
+fn may_be_escape(rest: &[u8]) -> bool {
+    let Some((b'u', digits)) = rest.split_first() else { return false };
+    digits.len() < 4 && digits.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Whether this, after a backslash, is an escape of JSON. Digits that have not come are none.

@@ -17,6 +17,15 @@ impl JsonBody {
             }
             self.scalar_end(text);
         }
+        let proven = match byte {
+            b'}' | b']' => true,
+            b',' => self.stack.last() == Some(&b'['),
+            b'"' => self.expect == WantKey,
+            _ => false,
+        };
+        if proven {
+            self.closing = None;
+        }
         if self.around > 0 && self.depth() == 0 {
             // Only the array of calls, or the call, stands in the object.
             let fits = match self.expect {
@@ -162,7 +171,10 @@ impl JsonBody {
             if self.ready.is_empty() {
                 return Some(self.refuse());
             }
-            self.ready.iter_mut().for_each(|ready| ready.repaired |= self.mended);
+            // Only those that have come since: there may be very many.
+            let unmarked = self.ready.iter_mut().skip(self.marked);
+            unmarked.for_each(|ready| ready.repaired |= self.mended);
+            self.marked = self.ready.len();
             self.expect = Expect::Tail;
         }
         None

@@ -3,7 +3,11 @@
 use memchr::memchr3;
 
 use super::{Kind, Literals, Part, Read, string::Ends, word};
-use crate::{body::cut, repair::MAX_DEPTH, typing::quoted};
+use crate::{
+    body::{Is, MAX_BLANK, cut, is_any, rest},
+    repair::MAX_DEPTH,
+    typing::quoted,
+};
 
 impl Literals {
     /// Begins an entry of the innermost bracket.
@@ -37,6 +41,7 @@ impl Literals {
         }
         let unnamed = matches!(byte, b'"' | b'\'' | b'[' | b'{' | b'-' | b'0'..=b'9');
         if unnamed && self.position(out) {
+            self.whole |= byte == b'{' && self.unnamed == 1;
             self.part = Part::Value;
             return None;
         }
@@ -139,6 +144,25 @@ impl Literals {
         None
     }
 
+    /// Whether the comma at the position belongs to a string without its opening delimiter: the closing one comes before
+    /// anything that could be a key.
+    fn has_comma(&self, text: &str, eof: bool) -> Is {
+        let behind = rest(text, self.pos + 1);
+        let area = cut(behind, 0..behind.floor_char_boundary(MAX_BLANK));
+        let quote = |at: &usize| {
+            self.style.quotes.iter().any(|quote| rest(area, *at).starts_with(quote.get(..1).unwrap_or(quote)))
+        };
+        let stop = |(_, char): &(usize, char)| matches!(char, ':' | '=' | '{' | '}' | '[' | ']');
+        let Some((at, _)) = area.char_indices().find(|place| stop(place) || quote(&place.0)) else {
+            return if area.len() == behind.len() && !eof { Is::Open } else { Is::No };
+        };
+        match is_any(rest(area, at), self.style.quotes.iter().copied()) {
+            _ if cut(area, 0..at).trim().is_empty() => Is::No,
+            Is::Open if eof => Is::No,
+            found => found,
+        }
+    }
+
     pub(super) fn word(&mut self, start: usize, text: &str, eof: bool, out: &mut String) -> Option<Read> {
         let rest = cut(text, self.pos..text.len()).as_bytes();
         let python = self.style.is_python();
@@ -152,6 +176,16 @@ impl Literals {
             return Some(Read::More);
         };
         self.pos += length;
+        if !python && self.keyed() && rest.get(length) == Some(&b',') {
+            match self.has_comma(text, eof) {
+                Is::Yes => {
+                    self.pos += 1;
+                    return None;
+                }
+                Is::Open => return Some(Read::More),
+                Is::No => {}
+            }
+        }
         let word = cut(text, start..self.pos).trim_end();
         if python && matches!(word, "r" | "R" | "u" | "U") {
             match self.opening(text, eof) {
@@ -163,6 +197,15 @@ impl Literals {
                 }
                 Ends::No => {}
             }
+        }
+        let unopened = self.style.quotes.iter().find_map(|quote| word.strip_suffix(quote));
+        if let Some(value) = unopened.map(str::trim_end).filter(|value| !value.is_empty())
+            && !self.style.quotes.iter().any(|quote| value.contains(quote))
+        {
+            quoted(value, out);
+            self.repaired = true;
+            self.part = Part::After;
+            return None;
         }
         if let Some(strict) = word::literal(word, python, out) {
             self.repaired |= !strict;

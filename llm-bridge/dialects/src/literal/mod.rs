@@ -10,11 +10,12 @@ mod tests;
 mod word;
 mod write;
 
-use self::string::Text;
+use self::string::{Ends, Text};
 pub(super) use self::{
     word::number,
     write::{write, write_argument_key, write_member_key, write_value},
 };
+use crate::body::{Is, is_any, rest};
 
 /// How the arguments of a call are written as literals.
 #[derive(Debug, Clone, Copy)]
@@ -114,6 +115,14 @@ pub(super) struct Literals {
     around: bool,
     /// How many values without a name there have been.
     unnamed: usize,
+    /// What may close the calls.
+    closes: &'static [&'static str],
+    /// Where a string may have ended whose end is missing, and what had been written up to there.
+    early: Option<(usize, usize)>,
+    /// How many brackets were open there.
+    depth: usize,
+    /// The first of them is an object, which may hold all arguments: nothing is certain before their end.
+    whole: bool,
 }
 
 impl Literals {
@@ -130,12 +139,21 @@ impl Literals {
             positions: Vec::new(),
             around: false,
             unnamed: 0,
+            closes: &[],
+            early: None,
+            depth: 0,
+            whole: false,
         }
     }
 
     /// The reader of arguments that have these names in their order, where they are written without.
     pub(super) fn at_positions(self, positions: Vec<String>) -> Self {
         Self { positions, ..self }
+    }
+
+    /// The reader of calls that one of these may close.
+    pub(super) fn closed_by(self, closes: &'static [&'static str]) -> Self {
+        Self { closes: if self.style.is_python() { &[] } else { closes }, ..self }
     }
 
     /// The reader of a call that may stand in another bracket of its own kind.
@@ -152,9 +170,15 @@ impl Literals {
         self.repaired
     }
 
+    /// How many values stand there without a name.
+    pub(super) fn unnamed(&self) -> usize {
+        self.unnamed
+    }
+
     /// How much of what was written is certain.
     pub(super) fn certain(&self, out: &str) -> usize {
-        self.doubt.unwrap_or(out.len())
+        let early = self.early.map_or(out.len(), |(_, written)| written);
+        if self.whole { 1 } else { self.doubt.unwrap_or(out.len()).min(early) }
     }
 
     /// Reads on in `text`, which has grown, and appends to `out` what is certain of the JSON.
@@ -167,6 +191,15 @@ impl Literals {
                 }
                 self.pos = text.len();
                 read = Read::Fail;
+            }
+            if read == Read::Fail
+                && let Some((end, written)) = self.early.take()
+            {
+                out.truncate(written);
+                out.push('"');
+                (self.pos, self.part, self.repaired) = (end, Part::After, true);
+                self.stack.truncate(self.depth);
+                continue;
             }
             self.part = Part::Ended(read);
             return read;
@@ -207,6 +240,26 @@ impl Literals {
             Part::Value => self.value(byte, text, eof, out),
             Part::Word(start) => self.word(start, text, eof, out),
             Part::After => {
+                match self.missing(text, eof) {
+                    Is::Yes => {
+                        self.repaired = true;
+                        return self.close_all(out);
+                    }
+                    Is::Open => return Some(Read::More),
+                    Is::No => {}
+                }
+                match self.stray_quote(text, eof) {
+                    Ends::Yes(length) => {
+                        self.repaired = true;
+                        self.pos += length;
+                        return None;
+                    }
+                    Ends::More => return Some(Read::More),
+                    Ends::No => {}
+                }
+                if byte == b',' || byte == self.closer(self.stack.len()) {
+                    self.early = None;
+                }
                 if byte == b',' {
                     self.pos += 1;
                     if let Some(frame) = self.stack.last_mut() {
@@ -234,9 +287,9 @@ impl Literals {
         if self.stack.len() == 1 { self.style.assign } else { b':' }
     }
 
-    /// Whether this stands for what assigns values: in the brackets of an ordinary call, what assigns there.
+    /// Whether this stands for what assigns values: what assigns in an ordinary call.
     fn assigns(&self, byte: u8) -> bool {
-        byte == b'=' && self.stack.len() == 1 && self.style.close == b')' && !self.style.is_python()
+        byte == b'=' && self.stack.len() == 1 && !self.style.is_python()
     }
 
     /// What closes the bracket at this depth.
@@ -264,6 +317,22 @@ impl Literals {
         self.pos += 1;
         self.part = Part::After;
         self.stack.is_empty().then_some(Read::Done)
+    }
+
+    /// Whether what closes the calls stands before the brackets are closed.
+    fn missing(&self, text: &str, eof: bool) -> Is {
+        match is_any(rest(text, self.pos), self.closes.iter().copied()) {
+            Is::Open if eof => Is::No,
+            found => found,
+        }
+    }
+
+    /// Closes all brackets; what closes the calls is left where it is.
+    fn close_all(&mut self, out: &mut String) -> Option<Read> {
+        while let Some(Frame { kind, .. }) = self.stack.pop() {
+            out.push(if matches!(kind, Kind::Arguments | Kind::Dict) { '}' } else { ']' });
+        }
+        Some(Read::Done)
     }
 
     /// What stands after the first entry in braces says that they are those of a set.

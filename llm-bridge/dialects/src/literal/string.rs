@@ -4,7 +4,7 @@ use memchr::{memchr, memchr2, memchr3};
 
 use super::{LiteralStyle, Literals, Part, Read};
 use crate::{
-    body::{ahead, cut},
+    body::{MAX_BLANK, ahead, cut, rest},
     typing::escape,
 };
 
@@ -62,6 +62,7 @@ impl Literals {
         let (one, three) = match rest.bytes().next() {
             Some(b'"') => (b'"', r#"""""#),
             Some(b'\'') => (b'\'', "'''"),
+            Some(b'`') if !self.style.is_python() => return string(Quote::One(b'`')),
             _ => return Ends::No,
         };
         if rest.starts_with(three) {
@@ -83,7 +84,7 @@ impl Literals {
     /// Reads on in a string. All of it up to the position has been written.
     pub(super) fn text(&mut self, string: Text, text: &str, eof: bool, out: &mut String) -> Option<Read> {
         let read = match string.quote {
-            Quote::Own(delimiter) => self.own(delimiter, text, out),
+            Quote::Own(delimiter) => self.own(delimiter, string.key, text, out),
             Quote::One(_) | Quote::Three(_) => self.escaped(string, text, eof, out),
         };
         if read == Read::Done {
@@ -95,10 +96,11 @@ impl Literals {
         Some(read)
     }
 
-    fn own(&mut self, delimiter: &str, text: &str, out: &mut String) -> Read {
+    fn own(&mut self, delimiter: &str, key: bool, text: &str, out: &mut String) -> Read {
         let rest = cut(text, self.pos..text.len());
         let first = delimiter.bytes().next().unwrap_or_default();
         let mut end = 0;
+        let mut early = None;
         let (end, read) = loop {
             let after = cut(rest, end..rest.len());
             let Some(at) = memchr(first, after.as_bytes()) else { break (rest.len(), Read::More) };
@@ -106,20 +108,63 @@ impl Literals {
             if found.starts_with(delimiter) {
                 break (end + at, Read::Done);
             }
-            if delimiter.starts_with(found) {
+            let open = |close: &&str| found.len() < close.len() && close.starts_with(found);
+            if delimiter.starts_with(found) || self.closes.iter().any(open) {
                 break (end + at, Read::More);
+            }
+            if !key && early.is_none() && self.closes.iter().any(|close| found.starts_with(close)) {
+                early = Some(end + at);
             }
             end += at + found.chars().next().map_or(1, char::len_utf8);
         };
-        escape(cut(rest, 0..end), out);
+        let early = early.filter(|_| self.early.is_none()).and_then(|at| {
+            let inside = cut(rest, 0..at);
+            Some(self.before_bracket(inside)).filter(|end| *end < at)
+        });
+        let end = if read == Read::More { self.before_bracket(cut(rest, 0..end)) } else { end };
+        if let Some(early) = early {
+            escape(cut(rest, 0..early), out);
+            self.early = Some((self.pos + early, out.len()));
+            self.depth = self.stack.len();
+        }
+        escape(cut(rest, early.unwrap_or(0)..end), out);
         self.pos += end;
         read
     }
 
+    /// How much of a string may be written of which more is to come: a bracket at its end may turn out to end it.
+    fn before_bracket(&self, text: &str) -> usize {
+        let whole = text.trim_end();
+        let close = whole.strip_suffix(char::from(self.style.close));
+        let near = text.len() - whole.len() <= MAX_BLANK && !self.closes.is_empty();
+        close.filter(|_| near).map_or(text.len(), str::len)
+    }
+
+    /// The length of one of the style's own delimiters that stands after a value to which it does not belong.
+    pub(super) fn stray_quote(&self, text: &str, eof: bool) -> Ends<usize> {
+        let behind = rest(text, self.pos);
+        for own in self.style.quotes {
+            let Some(after) = behind.strip_prefix(own) else {
+                if own.starts_with(behind) && !eof {
+                    return Ends::More;
+                }
+                continue;
+            };
+            let Some(next) = ahead(after, 0, &[]) else { return Ends::No };
+            return match after.as_bytes().get(next) {
+                None if !eof => Ends::More,
+                Some(b',' | b'}' | b']' | b')') => Ends::Yes(own.len()),
+                _ => Ends::No,
+            };
+        }
+        Ends::No
+    }
+
     fn escaped(&mut self, mut string: Text, text: &str, eof: bool, out: &mut String) -> Read {
         let quote = match string.quote {
-            Quote::Three("'''") | Quote::One(b'\'') => b'\'',
-            _ => b'"',
+            Quote::One(quote) => quote,
+            Quote::Three("'''") => b'\'',
+            Quote::Three(_) | Quote::Own(_) => b'"',
         };
         loop {
             let rest = cut(text, self.pos..text.len());

@@ -158,6 +158,8 @@ fn reads_bare_keys_and_own_quotes() {
             json!({"city": "New York", "url": "http://x/?a=b", "zip": "007"}),
             true,
         ),
+        ("a:x<|\"|>,b:y, z <|\"|>}", json!({"a": "x", "b": "y, z"}), true),
+        ("a='x',b=1}", json!({"a": "x", "b": 1}), true),
         ("a:[x, y,],b:True,}", json!({"a": ["x", "y"], "b": true}), true),
     ] {
         assert_eq!(value(GEMMA, text), Some((expected, repaired)), "{text}");
@@ -165,7 +167,7 @@ fn reads_bare_keys_and_own_quotes() {
     let (out, ..) = read(FUNCTION_GEMMA, "k:<escape>v<esc <escape>,n:1}");
     assert_eq!(out, r#"{"k":"v<esc ","n":1}"#);
     for text in
-        ["city:}", "city:Paris]<tool_call|>", "a}", ":1}", "a:[}", "a:x<|\"|>,b:1}", "a:<|\"|>x", "a,b:1}"]
+        ["city:}", "city:Paris]<tool_call|>", "a}", ":1}", "a:[}", "a:<|\"|>,b:1}", "a:<|\"|>x", "a,b:1}"]
     {
         assert_eq!(read(GEMMA, text).2, Read::Fail, "{text}");
     }

@@ -33,8 +33,15 @@ impl NamedBody {
             }
             open |= is_any(behind, ends()) == Is::Open;
         }
-        if open && !eof {
+        let own = if self.closed { self.own_end(text, eof) } else { Is::No };
+        if own == Is::Yes {
+            return None;
+        }
+        if (open || own == Is::Open) && !eof {
             return Some(Step::More);
+        }
+        if self.needs_end() {
+            return Some(Step::Reject(self.pos));
         }
         self.finish_call(text, self.pos, cx);
         None

@@ -2,9 +2,9 @@
 
 use super::{Arguments, NamedBody, Part, head, head::MAX_NAME};
 use crate::{
-    body::{Body, Cx, Is, Step, ahead, cut, is, is_any, rest},
-    envelope::{fits, members},
-    json::JsonBody,
+    body::{Body, Cx, Is, Ready, Step, ahead, cut, is, is_any, rest},
+    envelope::{Envelope, all_in_one, envelope, fits, members, misplaced},
+    json::{JsonBody, JsonStyle},
     literal::{Literals, Read},
     table::DelimiterKind,
 };
@@ -15,7 +15,10 @@ impl NamedBody {
             // Without a delimiter values without names may be those of any program.
             let named = self.properties(cx).filter(|_| !self.unmarked && !self.bare);
             let positions = named.map(|all| all.keys().cloned().collect()).unwrap_or_default();
-            self.literals = Some(Literals::new(style, self.pos).at_positions(positions).within(self.printed));
+            self.literals = Some(Literals::new(style, self.pos)
+                .at_positions(positions)
+                .within(self.printed)
+                .closed_by(self.row.close));
             self.part = Part::Literals;
             return None;
         }
@@ -42,7 +45,8 @@ impl NamedBody {
             && opens
         {
             let ends = self.style.end;
-            self.unsure = self.unmarked && cut(text, self.start..self.pos).trim_end().ends_with(&name);
+            let near = self.ends_with_name(cut(text, self.start..self.pos));
+            self.unsure = self.unmarked && (near || head::is_tag(&self.form.head));
             self.json = Some(Box::new(JsonBody::arguments(self.row, ends, name, self.begun, self.pos)));
             self.part = Part::Json;
             return None;
@@ -126,8 +130,32 @@ impl NamedBody {
 
     /// No delimiter that opens arguments stands after the name.
     fn nothing_but_name(&self, text: &str) -> bool {
-        let head = cut(text, self.start..text.len()).trim_end();
+        self.ends_with_name(rest(text, self.start))
+    }
+
+    fn ends_with_name(&self, head: &str) -> bool {
+        let head = head.trim_end().trim_end_matches(':');
         self.name.as_deref().is_some_and(|name| head.ends_with(name))
+    }
+
+    /// The call that the object after a word is by itself, where the word does not name a tool that takes it; an error
+    /// where neither names one.
+    fn whole_call(&self, call: &Ready, cx: &Cx<'_>) -> Result<Option<Envelope>, ()> {
+        if !head::is_plain(&self.style.head) || !cx.offered.is_named() {
+            return Ok(None);
+        }
+        let schema = cx.offered.schema(&call.name);
+        let taken = |schema| members(&call.arguments).is_some_and(|names| fits(&names, schema));
+        let inner = envelope(&call.arguments, JsonStyle::PLAIN).filter(|inner| inner.has_arguments);
+        let Some(inner) = inner.filter(|inner| !inner.unusual && !schema.is_some_and(taken)) else {
+            return Ok(None);
+        };
+        let name = cx.offered.resolve(inner.name);
+        match cx.offered.contains(&name) {
+            true => Ok(Some(Envelope { name, ..inner })),
+            false if cx.offered.contains(&call.name) => Ok(None),
+            false => Err(()),
+        }
     }
 
     pub(super) fn json(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
@@ -139,10 +167,25 @@ impl NamedBody {
                 if self.unsure && !cx.offered.schema(&call.name).is_some_and(fits) {
                     return Some(Step::Reject(end));
                 }
+                match self.whole_call(&call, cx) {
+                    // What has been announced cannot be taken back.
+                    Ok(Some(_)) if call.index.is_some() => {
+                        self.begun = call.index;
+                        return Some(Step::Reject(end));
+                    }
+                    Err(()) => return Some(Step::Reject(end)),
+                    Ok(Some(inner)) => {
+                        self.name = Some(inner.name);
+                        self.arguments = inner.arguments;
+                        self.repaired = true;
+                    }
+                    Ok(None) => {
+                        self.arguments = call.arguments;
+                        self.repaired |= call.repaired;
+                    }
+                }
                 self.begun = call.index;
-                self.arguments = call.arguments;
                 self.sent = self.arguments.len();
-                self.repaired |= call.repaired;
                 self.json = None;
                 self.closed = true;
                 self.pos = end;
@@ -166,8 +209,15 @@ impl NamedBody {
             Read::Fail => Some(Step::Reject(self.pos)),
             Read::Done => {
                 self.repaired |= literals.repaired();
+                let unnamed = literals.unnamed();
                 self.certain = usize::MAX;
                 self.literals = None;
+                let schema = self.name.as_deref().and_then(|name| cx.offered.schema(name));
+                if let Some(inner) = all_in_one(&self.arguments, unnamed, schema) {
+                    self.arguments = inner;
+                } else if misplaced(&self.arguments, unnamed, schema) {
+                    return Some(Step::Reject(self.pos));
+                }
                 self.closed = true;
                 self.part = Part::End;
                 None

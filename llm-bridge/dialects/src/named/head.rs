@@ -34,6 +34,15 @@ pub enum Head {
         /// How the tag ends.
         close: &'static str,
     },
+    /// After an id of the call, as in `<call>ID<name>NAME<arguments>`.
+    AfterId {
+        /// Stands before the id.
+        open: &'static str,
+        /// Stands between the id and the name.
+        before: &'static str,
+        /// Stands after the name.
+        close: &'static str,
+    },
     /// In the header of the message, as whom it is for.
     Recipient,
 }
@@ -44,6 +53,9 @@ impl Head {
         Self::Between { open, close, before: "", id: "", written_id: "" }
     }
 
+    /// A name that is a tag, and is repeated in the tag that ends the call.
+    pub(crate) const TAG: Self = Self::between("<", &[">"]);
+
     /// A name in an attribute.
     pub const fn attribute(open: &'static str, name: &'static str, close: &'static str) -> Self {
         Self::Attribute { open, name, close }
@@ -52,7 +64,7 @@ impl Head {
     /// What stands before the name, as far as it is always the same.
     pub(crate) const fn open(&self) -> &'static str {
         match self {
-            Self::Between { open, .. } | Self::Attribute { open, .. } => open,
+            Self::Between { open, .. } | Self::Attribute { open, .. } | Self::AfterId { open, .. } => open,
             Self::Recipient => "",
         }
     }
@@ -66,6 +78,11 @@ pub(super) fn bare(head: &Head, name: &str) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// Whether the name is a tag.
+pub(crate) fn is_tag(head: &Head) -> bool {
+    matches!(head, Head::Between { open: "<", .. })
 }
 
 /// Whether a name stands there with nothing around it.
@@ -99,6 +116,7 @@ pub(super) fn name<'a>(head: &Head, text: &'a str, eof: bool) -> Found<'a> {
     let area = text.get(..text.floor_char_boundary(MAX_NAME)).unwrap_or_default();
     let found = match head {
         Head::Recipient => Found::No(0),
+        Head::AfterId { before, close, .. } => after_id(area, before, close, eof),
         Head::Attribute { name, close, .. } => attribute_name(area, name, close),
         Head::Between { close, before, id, .. } => {
             let found =
@@ -134,11 +152,24 @@ fn letters<'a>(text: &'a str, close: &[&str], id: &str, eof: bool) -> Found<'a> 
     if !eof && (next.is_empty() || is_any(next, delimiters.clone()) == Is::Open) {
         return Found::More;
     }
-    let name = text.get(start..end).unwrap_or_default();
+    // What introduces something is no part of a name.
+    let name = text.get(start..end).unwrap_or_default().trim_end_matches(':');
     if let Some(delimiter) = delimiters.filter(|delimiter| next.starts_with(delimiter)).max() {
         end += behind.len() - next.len() + delimiter.len();
     }
     Found::Name(Named { name: name.into(), tag: "", end })
+}
+
+/// The name between two delimiters, the first of which an id stands before.
+fn after_id<'a>(text: &'a str, before: &'static str, close: &'static str, eof: bool) -> Found<'a> {
+    match up_to(text, &[before], eof) {
+        Found::Name(id) => match up_to(rest(text, id.end), &[close], eof) {
+            Found::Name(name) => Found::Name(Named { end: id.end + name.end, ..name }),
+            Found::More => Found::More,
+            Found::No(at) => Found::No(id.end + at),
+        },
+        found => found,
+    }
 }
 
 /// The name up to what closes it; neither a line end nor another tag may come before.
@@ -156,6 +187,18 @@ fn up_to<'a>(text: &'a str, close: &[&str], eof: bool) -> Found<'a> {
             let tag = text.get(..at).unwrap_or_default().trim();
             let name = tag.strip_suffix('/').unwrap_or(tag).trim_end().trim_matches(['"', '\'']);
             return Found::Name(Named { name: name.into(), tag, end: at + length });
+        }
+        if char == '\n' && close.contains(&"{") {
+            // The bracket may stand on the next line.
+            let behind = here.trim_start();
+            match behind.starts_with('{') {
+                _ if behind.is_empty() && !eof => return Found::More,
+                true => {
+                    let tag = text.get(..at).unwrap_or_default().trim();
+                    return Found::Name(Named { name: tag.into(), tag, end: text.len() - behind.len() + 1 });
+                }
+                false => {}
+            }
         }
         if matches!(char, '<' | '\n') {
             return Found::No(at);
@@ -210,6 +253,9 @@ pub(super) fn value<'a>(tag: &'a str, attribute: &str) -> Option<Cow<'a, str>> {
         if before.is_empty() || before.ends_with(char::is_whitespace) {
             let Some(behind) = behind.strip_prefix('=') else { continue };
             let behind = behind.trim_start();
+            if let Some(inside) = behind.strip_prefix('“') {
+                return inside.split(['”', '“']).next().map(entities::decoded);
+            }
             let quoted = behind.strip_prefix(['"', '\'']);
             let value = match (quoted, behind.chars().next()) {
                 (Some(inside), Some(quote)) => inside.split(quote).next()?,

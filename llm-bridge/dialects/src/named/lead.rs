@@ -42,6 +42,8 @@ pub(crate) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: boo
     let behind = unblanked(rest(text, style.head.open().len()));
     match behind.chars().next() {
         None => Lead::More,
+        // The id may be empty.
+        Some(_) if matches!(style.head, Head::AfterId { .. }) => Lead::Yes,
         Some(first) if first.is_whitespace() || "{[<>(`".contains(first) => Lead::No,
         // Nothing but the bracket after a name distinguishes these from a word.
         Some(_) if literals && style.head.open().is_empty() => match head::name(&style.head, behind, false) {
@@ -79,7 +81,7 @@ fn plain(name: &str) -> bool {
 
 /// No other bracket than that after a name.
 fn single(name: &str) -> bool {
-    let name = name.strip_suffix(['(', '{']).unwrap_or(name);
+    let name = name.strip_suffix(['(', '{']).unwrap_or(name).trim_end();
     !name.contains(['(', '{', '[', '"', '\n'])
 }
 

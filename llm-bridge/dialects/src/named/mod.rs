@@ -4,15 +4,20 @@
 mod after;
 mod arguments;
 mod head;
+mod key;
 mod lead;
 mod nested;
 mod opened;
 mod stop;
 mod tags;
 mod value;
+mod variant;
 mod write;
 
+use std::collections::BTreeSet;
+
 pub use head::Head;
+pub(super) use head::is_tag;
 use head::{Found, MAX_NAME};
 pub(super) use lead::lead;
 use lead::lead_is;
@@ -89,6 +94,8 @@ pub enum Arguments {
 #[derive(Debug)]
 pub(super) struct NamedBody {
     row: &'static Dialect,
+    /// How the form has it, and how this call is written: its arguments may be in other tags.
+    form: NamedStyle,
     style: NamedStyle,
     /// It stands in a wrapper, in which more calls may follow.
     wrapped: bool,
@@ -116,6 +123,8 @@ pub(super) struct NamedBody {
     element: Option<End>,
     /// The name of the argument whose value is being read.
     key: String,
+    /// The names of the arguments that the call has so far, that one among them.
+    keys: BTreeSet<String>,
     /// Tags that are open in the value.
     nested: Nested,
     /// The value stands in a section of character data.
@@ -136,6 +145,9 @@ pub(super) struct NamedBody {
     closed: bool,
     /// What ends the call has been read.
     ended: bool,
+    /// How much of the arguments stood before the one whose value has lost its opening tag: without an end of its own it
+    /// is none.
+    unopened: Option<usize>,
     params: usize,
     /// The first argument is none that the tool has, and may hold all the others: nothing of it is handed on before
     /// that is known.
@@ -187,6 +199,7 @@ impl NamedBody {
     ) -> Self {
         Self {
             row,
+            form: style,
             style,
             wrapped: !matches!(kind, DelimiterKind::Call | DelimiterKind::Inner),
             bare: unmarked || kind == DelimiterKind::Line,
@@ -204,6 +217,7 @@ impl NamedBody {
             value_end: None,
             element: None,
             key: String::new(),
+            keys: BTreeSet::new(),
             nested: Nested::default(),
             cdata: false,
             own_tag: Search::default(),
@@ -214,6 +228,7 @@ impl NamedBody {
             arguments: String::new(),
             closed: false,
             ended: false,
+            unopened: None,
             params: 0,
             wraps: false,
             repaired: false,
@@ -331,16 +346,25 @@ impl NamedBody {
 
     fn begin(&mut self, name: String, cx: &mut Cx<'_>) -> Option<Step> {
         let name = cx.offered.resolve(name);
-        if name.is_empty() || name.contains(['{', '}', '\n']) || (self.bare && !cx.offered.contains(&name)) {
+        let known = self.bare || head::is_tag(&self.form.head);
+        if name.is_empty()
+            || name.contains(['{', '}', '\n'])
+            || known && !cx.offered.contains(&name)
+        {
             return Some(Step::Reject(self.pos));
         }
+        self.style = self.form;
         self.arguments.clear();
+        self.keys.clear();
         if !matches!(self.style.arguments, Arguments::Literals(_)) {
             self.arguments.push('{');
         }
         (self.params, self.sent, self.repaired, self.stray) = (0, 0, false, None);
-        (self.closed, self.ended, self.wraps) = (false, false, false);
-        if !self.bare {
+        (self.closed, self.ended, self.wraps, self.unopened) = (false, false, false, None);
+        // A word that names no tool may only introduce the call.
+        let named =
+            !head::is_plain(&self.style.head) || !cx.offered.is_named() || cx.offered.contains(&name);
+        if !self.bare && named {
             self.begun = cx.begin(&name, self.row.name);
         }
         self.name = Some(name);

@@ -189,7 +189,7 @@ impl NamedBody {
             Begins::More => return Err(()),
             Begins::No => {}
         }
-        match self.tags().map(|tags| is(self.rest(text), tags.key.open())) {
+        match self.tags().filter(|tags| !tags.known).map(|tags| is(self.rest(text), tags.key.open())) {
             Some(Is::Yes) => Ok(self.key_at(text, self.pos, eof)?.map(|(_, after)| (Inner::Argument, after))),
             _ => Ok(None),
         }

@@ -188,9 +188,11 @@ impl NamedBody {
         }
     }
 
-    /// Whether the tag of an argument of this name ends a value. Without a schema it does where a line begins.
+    /// Whether the tag of an argument of this name ends a value. Without a schema it does where a line begins. One that
+    /// the call has already is what the value is about: no model opens an argument twice without closing it.
     fn takes(&self, key: &str, line: bool, cx: &Cx<'_>) -> bool {
-        self.properties(cx).map_or(line, |all| all.contains_key(key.trim()))
+        let key = key.trim();
+        !self.keys.contains(key) && self.properties(cx).map_or(line, |all| all.contains_key(key))
     }
 
     /// The arguments that the tool has, if its schema says so.

@@ -36,6 +36,10 @@ pub struct TagStyle {
     cdata: bool,
     /// A value of which nothing states the type is the JSON that it can be read as.
     guessed: bool,
+    /// Other tags in which models write the arguments of such calls.
+    pub(super) others: &'static [TagStyle],
+    /// Only an argument that the tool has is written so: nothing else tells its tag.
+    pub(super) known: bool,
     /// What may stand around a JSON object in the place of all tags.
     object: Option<&'static (&'static str, &'static str)>,
 }
@@ -64,6 +68,8 @@ impl TagStyle {
             kind: None,
             cdata: false,
             guessed: false,
+            others: &[],
+            known: false,
             object: None,
         }
     }
@@ -122,6 +128,18 @@ impl TagStyle {
         self
     }
 
+    /// The style of calls whose arguments may be written in these other tags.
+    pub(crate) const fn or(mut self, others: &'static [Self]) -> Self {
+        self.others = others;
+        self
+    }
+
+    /// The style of tags that have the names of arguments, and nothing around them: `<level>3</level>`.
+    pub(crate) const fn named() -> Self {
+        let style = Self::new(Head::between("<", &[">"]), "</").elements();
+        Self { framed: true, known: true, ..style }
+    }
+
     /// The style whose ends repeat the name and whose values are trees.
     pub const fn elements(mut self) -> Self {
         self.framed = false;
@@ -177,10 +195,26 @@ impl NamedBody {
     pub(super) fn between(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
         let Some(tags) = self.tags() else { return Some(Step::Reject(self.pos)) };
         self.skip_blank(text);
+        match self.own_end(text, eof) {
+            Is::Yes => return None,
+            Is::Open if !self.rest(text).is_empty() => return Some(Step::More),
+            Is::Open | Is::No => {}
+        }
         let behind = self.rest(text);
         // Where the tag of an argument begins as the end of the call does, the longer delimiter decides.
         let end = is_any(behind, self.style.end.iter().copied());
-        let param = if end == Is::Yes { Is::No } else { is(behind, tags.key.open()) };
+        let tags = match self.variant(tags, text, eof, cx) {
+            Ok(tags) => tags,
+            Err(()) => return Some(Step::More),
+        };
+        let param = if end == Is::Yes { Is::No } else { self.key_opens(&tags, text, eof, cx) };
+        if end != Is::Yes && param != Is::Yes {
+            match self.idle_tag(text, eof, cx) {
+                Is::Yes => return None,
+                Is::Open => return Some(Step::More),
+                Is::No => {}
+            }
+        }
         if param == Is::Yes && end != Is::Open {
             self.pos += tags.key.open().len();
             self.start = self.pos;
@@ -205,6 +239,16 @@ impl NamedBody {
             self.part = Part::End;
             return None;
         }
+        match self.unopened_key(tags, text, eof, cx) {
+            Ok(Some(start)) => {
+                self.start = start;
+                self.part = Part::Key;
+                self.repaired = true;
+                return None;
+            }
+            Ok(None) => {}
+            Err(()) => return Some(Step::More),
+        }
         let tail = tail(text, self.pos, self.row.close, &[], eof);
         let next = is_any(behind, self.row.delimiters.iter().map(|delimiter| delimiter.text));
         let again = if tags.elements { Is::No } else { is(behind, tags.end) };
@@ -215,6 +259,9 @@ impl NamedBody {
         if eof && param != Is::No && !behind.is_empty() {
             // It may be another argument that was cut off.
             return Some(Step::Reject(text.len()));
+        }
+        if self.needs_end() {
+            return Some(Step::Reject(if eof { text.len() } else { self.pos }));
         }
         if let Tail::Closed(close_end) | Tail::Cut(close_end) = tail {
             // The wrapper is closed before the call: it is whole all the same.
@@ -267,12 +314,18 @@ impl NamedBody {
 
     pub(super) fn key(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
         let Some(tags) = self.tags() else { return Some(Step::Reject(self.pos)) };
+        match self.doubled_key(tags, text, eof) {
+            Is::Open => return Some(Step::More),
+            Is::Yes => return None,
+            Is::No => {}
+        }
         let named = match head::name(&tags.key, rest(text, self.start), eof) {
             head::Found::Name(named) => named,
             head::Found::More => return Some(Step::More),
-            head::Found::No(at) => return Some(Step::Reject(self.start + at)),
+            head::Found::No(at) => return self.no_key(text, self.start + at, eof),
         };
-        let mut at = self.start + named.end;
+        let Ok(mut at) = tags.after_key(text, self.start + named.end, eof) else { return Some(Step::More) };
+        self.repaired |= at > self.start + named.end;
         let kind = match tags.kind_at(text, at, eof) {
             Ok(kind) => kind,
             Err(()) => return Some(Step::More),
@@ -280,20 +333,24 @@ impl NamedBody {
         if let Some((_, end)) = kind {
             at = end;
         }
+        let mut unopened = false;
         if !tags.value.is_empty() {
             let Some(next) = ahead(text, at, &[]) else { return Some(Step::Reject(at)) };
             let inside = rest(text, next);
+            let tag = is_any(inside, self.ends().chain([tags.end, tags.key.open()]));
             match is(inside, tags.value) {
                 Is::Yes => at = next + tags.value.len(),
                 Is::Open if !eof => return Some(Step::More),
-                Is::No if !inside.is_empty() => {
+                Is::No if tag == Is::No && !inside.is_empty() => (unopened, at) = (true, next),
+                Is::No if tag == Is::Open && !eof => return Some(Step::More),
+                Is::No => {
                     // A name without a value is no argument.
                     self.repaired = true;
                     self.pos = at;
                     self.part = Part::Between;
                     return None;
                 }
-                _ => return Some(Step::Reject(text.len())),
+                Is::Open => return Some(Step::Reject(text.len())),
             }
         }
         let key = named.name;
@@ -316,12 +373,14 @@ impl NamedBody {
         // Only what the schema says is text cannot be a tree.
         let text = shape.types().is_some_and(Types::is_text);
         self.element = (tags.elements && !text).then(|| End::new(at));
+        self.unopened = unopened.then_some(self.arguments.len());
         if self.params > 0 {
             self.arguments.push_str(", ");
         }
         quoted(&key, &mut self.arguments);
         self.arguments.push_str(": ");
         self.key = key.into_owned();
+        self.keys.insert(self.key.clone());
         self.wraps = self.params == 0 && self.properties(cx).is_some_and(|all| !all.contains_key(&self.key));
         self.params += 1;
         self.pos = at;

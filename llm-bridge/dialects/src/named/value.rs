@@ -102,6 +102,13 @@ impl NamedBody {
 
     /// The value ends at `end`, and after it its own end of `length` bytes, if there is one.
     fn end_value(&mut self, text: &str, end: usize, length: Option<usize>, cx: &mut Cx<'_>) -> Option<Step> {
+        if let Some(before) = self.unopened.take()
+            && length.is_none()
+        {
+            self.drop_argument(before);
+            self.pos = end;
+            return None;
+        }
         if !self.finish_value(text, end, length.is_some(), cx) {
             return Some(Step::Reject(end));
         }
@@ -184,7 +191,7 @@ impl NamedBody {
         // A line end before the value's own end frames it only together with one at its beginning.
         let stop = if own && from == 0 { value.len() } else { self.unframed(value) };
         let whole = cut(value, from..stop.max(from));
-        let tags = self.tags().filter(|tags| tags.elements && self.element.is_none());
+        let tags = self.tags().filter(|tags| tags.elements && !tags.known && self.element.is_none());
         if tags.is_some_and(|tags| whole.contains(tags.key.open())) {
             // What the schema says is text holds elements.
             return false;
@@ -215,7 +222,7 @@ impl NamedBody {
 
     /// Hands on what has come of the value, where it is text.
     pub(super) fn stream(&mut self, text: &str, cx: &mut Cx<'_>) {
-        if self.begun.is_none() {
+        if self.begun.is_none() || self.unopened.is_some() {
             return;
         }
         if self.types.is_text() && self.element.is_none() && !self.cdata && cx.parsing.is_verbatim() {

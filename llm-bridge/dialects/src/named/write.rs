@@ -40,6 +40,7 @@ impl Head {
             Self::Attribute { open, name: attribute, close } => {
                 format!("{open}{attribute}=\"{}\"{close}", escaped(name))
             }
+            Self::AfterId { open, before, close } => format!("{open}0{before}{name}{close}"),
             Self::Between { open, close, before, written_id, .. } => {
                 format!("{open}{before}{name}{written_id}{}", close.first()?)
             }

@@ -13,14 +13,21 @@ use crate::{
 const OBJECT: &[Form] = &[Form::Json(JsonStyle::PLAIN)];
 const ARRAY: &[Form] = &[Form::Json(JsonStyle::PLAIN.in_array())];
 
+/// Beside those of Qwen, as the models that learned to think from another one write it.
+const THOUGHT: &[(&str, &str)] =
+    &[THINK[0], THINK[1], THINK[2], THINK[3], ("<|begin_of_thought|>", "<|end_of_thought|>")];
+
 pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("hermes", OBJECT)
         // The second is where the prompt lists the tools; a model takes it for the place of calls.
         .delimiters(&[Delimiter::wrapper("<tool_call>"), Delimiter::wrapper("<tools>")])
         .close(&["</tool_call>", "</tools>"])
         .on_lines()
-        .stops(&["<|im_end|>", "<|endoftext|>"])
-        .thinking(THINK),
+        .starts(&["<|im_start|>assistant\n"])
+        // The last is that of EXAONE.
+        .stops(&["<|im_end|>", "<|endoftext|>", "[|endofturn|]"])
+        .noise(&["<|begin_of_solution|>", "<|end_of_solution|>"])
+        .thinking(THOUGHT),
     Dialect::new("ernie45", OBJECT)
         .delimiters(&[Delimiter::wrapper("<tool_call>")])
         .close(&["</tool_call>"])
@@ -30,6 +37,11 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("bare_json", OBJECT)
         // Left over where a server has eaten the opening delimiter of another dialect as a special token.
         .close(&["</tool_call>"]),
+    Dialect::new("lm_studio", OBJECT)
+        // The second is that of MiniMax M2, where it falls back.
+        .delimiters(&[Delimiter::wrapper("[TOOL_REQUEST]"), Delimiter::wrapper("[TOOL_CALL]")])
+        .close(&["[END_TOOL_REQUEST]", "[/TOOL_CALL]"])
+        .results("[TOOL_RESULT]{content}[END_TOOL_RESULT]"),
     Dialect::new("xlam", ARRAY),
     Dialect::new(
         "llama3_json",
@@ -40,6 +52,7 @@ pub(super) const ROWS: &[Dialect] = &[
         ],
     )
     .delimiters(&[Delimiter::wrapper("<|python_tag|>")])
+    .starts(&["<|start_header_id|>assistant<|end_header_id|>\n\n"])
     .noise(&["<|eom_id|>"])
     .stops(&["<|eot_id|>", "<|end_of_text|>"])
     .results("<|start_header_id|>ipython<|end_header_id|>\n\n{content}<|eot_id|>"),

@@ -22,8 +22,8 @@ const fn braces(open: &'static str, quotes: &'static [&'static str]) -> Form {
     Form::Named(NamedStyle { head: Head::between(open, &["{"]), arguments, end: &[], list: false })
 }
 
-/// The string delimiters of Gemma 4.
-const QUOTES: &[&str] = &["<|\"|>"];
+/// The string delimiters of Gemma 4, and that of the models it comes from.
+const QUOTES: &[&str] = &["<|\"|>", "<ctrl46>"];
 /// As braces, in the brackets of an ordinary call.
 const PARENTHESES: Form = Form::Named(NamedStyle {
     head: Head::between("call:", &["("]),
@@ -51,9 +51,11 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("gemma4", &[braces("call:", QUOTES), PARENTHESES, braces(":", QUOTES), braces("", QUOTES)])
         .delimiters(&[Delimiter::wrapper("<|tool_call>"), Delimiter::line("call:")])
         .noise(&["<turn|>", "<eos>"])
+        .starts(&["<start_of_turn>model\n", "<|turn>model\n"])
         .stops(&["<end_of_turn>", "<eos>"])
         .close(&["<tool_call|>"])
-        .thinking(&[("<|channel>thought\n", "<channel|>")])
+        // The second is that of MedGemma.
+        .thinking(&[("<|channel>thought\n", "<channel|>"), ("<unused94>thought\n", "<unused95>")])
         .results("<|tool_response>response:{name}{value:<|\"|>{content}<|\"|>}<tool_response|>"),
     Dialect::new("functiongemma", &[braces("call:", &["<escape>"])])
         .delimiters(&[Delimiter::wrapper("<start_function_call>")])

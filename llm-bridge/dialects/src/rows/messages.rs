@@ -20,10 +20,13 @@ pub(crate) const HEADER: HeaderStyle = HeaderStyle {
     ],
     within: &["<|channel|>", "<|constrain|>"],
     turn: "<|start|>",
+    stop: "<|end|>",
+    next: "<|start|>assistant",
     format: "<|constrain|>",
     words: &["assistant", "analysis", "commentary", "final", "thought", "json", "xml", "code", "text"],
     thinking: &["analysis", "thought"],
     address: "to=",
+    begun: &[],
     oneself: "self",
     people: &["user", "all", "assistant", "commentary"],
     namespace: "",
@@ -31,6 +34,7 @@ pub(crate) const HEADER: HeaderStyle = HeaderStyle {
 };
 const HARMONY: HeaderStyle = HeaderStyle {
     namespace: "functions.",
+    begun: &["commentary to=", "analysis to="],
     call: "<|start|>assistant<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>",
     ..HEADER
 };

@@ -11,45 +11,102 @@ const fn tags(head: Head, tags: TagStyle, end: &'static [&'static str]) -> Named
     NamedStyle { head, arguments: Arguments::Tags(tags), end, list: false }
 }
 
-/// `<function=NAME>` with `<parameter=NAME>`.
-const FUNCTION: NamedStyle = tags(
-    Head::between("<function=", &[">"]),
-    TagStyle::new(Head::between("<parameter=", &[">"]), "</parameter>").on_lines(),
-    &["</function>"],
-);
-/// `<invoke name="NAME">` with `<parameter name="NAME">`.
-const INVOKE: NamedStyle = tags(
-    Head::attribute("<invoke ", "name", ">"),
+/// The tags in which models write the arguments of calls that are tags.
+const MIXED: &[TagStyle] = &[
+    TagStyle::new(Head::between("<parameter=", &[">"]), "</parameter>"),
     TagStyle::new(Head::attribute("<parameter ", "name", ">"), "</parameter>"),
-    &["</invoke>"],
-);
+    TagStyle::new(Head::attribute("<param ", "name", ">"), "</param>"),
+    TagStyle::named(),
+];
+const PARAMETER: TagStyle =
+    TagStyle::new(Head::between("<parameter=", &[">"]), "</parameter>").on_lines().or(MIXED);
+const NAMED_PARAMETER: TagStyle =
+    TagStyle::new(Head::attribute("<parameter ", "name", ">"), "</parameter>").or(MIXED);
+/// `<function=NAME>` with `<parameter=NAME>`.
+const FUNCTION: NamedStyle = tags(Head::between("<function=", &[">"]), PARAMETER, &["</function>"]);
+/// `<invoke name="NAME">` with `<parameter name="NAME">`.
+const INVOKE: NamedStyle = tags(Head::attribute("<invoke ", "name", ">"), NAMED_PARAMETER, &["</invoke>"]);
 /// Keys and values in tags of their own.
 const PAIRS: TagStyle = TagStyle::new(Head::between("<arg_key>", &["</arg_key>"]), "</arg_value>")
     .value("<arg_value>")
-    .verbatim();
+    .verbatim()
+    .or(MIXED);
+/// As models write it that have seen several of these.
+const QWEN: &[Form] = &[
+    Form::Named(FUNCTION),
+    Form::Named(INVOKE),
+    Form::Named(tags(Head::attribute("<function ", "name", ">"), NAMED_PARAMETER, &["</function>"])),
+    Form::Named(tags(Head::between("<function>", &["</function>"]), PARAMETER, &[])),
+    Form::Named(tags(Head::between("function=", &[">"]), PARAMETER, &["</function>"])),
+    // The tool's own name is the tag.
+    Form::Named(tags(Head::TAG, TagStyle::named(), &[])),
+];
 /// A call begins with the delimiter and the name, with nothing around the name.
 const PLAIN_NAME: &[&str] = &["", "\n", "<tool_sep>"];
 
 /// The markup of DeepSeek since V3.2, with its prefix for every tag.
 macro_rules! markup {
-    ($prefix:literal) => {
-        tags(
-            Head::attribute(concat!("<", $prefix, "invoke "), "name", ">"),
+    ($($prefix:literal),+) => {
+        Form::Named(tags(
+            Head::attribute(concat!("<", $($prefix,)+ "invoke "), "name", ">"),
             TagStyle::new(
-                Head::attribute(concat!("<", $prefix, "parameter "), "name", ">"),
-                concat!("</", $prefix, "parameter>"),
+                Head::attribute(concat!("<", $($prefix,)+ "parameter "), "name", ">"),
+                concat!("</", $($prefix,)+ "parameter>"),
             )
             .verbatim()
             .marking_strings(),
-            &[concat!("</", $prefix, "invoke>")],
-        )
+            &[concat!("</", $($prefix,)+ "invoke>")],
+        ))
+    };
+}
+
+/// The forms of a dialect with that prefix, and what stands between it and the names of tags. The bars around the prefix
+/// are one token, for which models write others.
+macro_rules! dsml_forms {
+    ($($space:literal)?) => {
+        &[
+            markup!("｜DSML｜" $(, $space)?),
+            markup!("｜｜DSML｜｜" $(, $space)?),
+            markup!("|DSML|" $(, $space)?),
+            markup!("||DSML||" $(, $space)?),
+            markup!("‖DSML‖" $(, $space)?),
+            markup!("｜DSML|" $(, $space)?),
+        ]
+    };
+}
+
+/// Its delimiters, of which these stand after the prefix.
+macro_rules! dsml_delimiters {
+    ($($kind:ident $tag:literal),+) => {
+        &[
+            $(Delimiter::$kind(concat!("<｜DSML｜", $tag)),)+
+            $(Delimiter::$kind(concat!("<｜｜DSML｜｜", $tag)),)+
+            $(Delimiter::$kind(concat!("<|DSML|", $tag)),)+
+            $(Delimiter::$kind(concat!("<||DSML||", $tag)),)+
+            $(Delimiter::$kind(concat!("<‖DSML‖", $tag)),)+
+            $(Delimiter::$kind(concat!("<｜DSML|", $tag)),)+
+        ]
+    };
+}
+
+/// What closes its calls.
+macro_rules! dsml_close {
+    ($tag:literal) => {
+        &[
+            concat!("</｜DSML｜", $tag),
+            concat!("</｜｜DSML｜｜", $tag),
+            concat!("</|DSML|", $tag),
+            concat!("</||DSML||", $tag),
+            concat!("</‖DSML‖", $tag),
+            concat!("</｜DSML|", $tag),
+        ]
     };
 }
 
 pub(super) const ROWS: &[Dialect] = &[
-    Dialect::new("qwen3_coder", &[Form::Named(FUNCTION)])
+    Dialect::new("qwen3_coder", QWEN)
         .delimiters(&[Delimiter::wrapper("<tool_call>"), Delimiter::inner("<function=")])
-        .close(&["</tool_call>"])
+        .close(&["</tool_call>", "</function_invocation>"])
         .on_lines()
         .thinking(THINK),
     Dialect::new("seed_oss", &[Form::Named(FUNCTION)])
@@ -83,6 +140,7 @@ pub(super) const ROWS: &[Dialect] = &[
     ])
     .thinking(THINK)
     .noise(&["<|role_end|>"])
+    .starts(&["<|assistant|>"])
     .stops(&["<|observation|>", "<|user|>"])
     .results("<tool_response>{content}</tool_response>"),
     Dialect::new(
@@ -168,27 +226,27 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("dots", &[Form::Named(INVOKE), Form::Json(JsonStyle::PLAIN)])
         .delimiters(&[Delimiter::wrapper("<dots_function_call>")])
         .close(&["</dots_function_call>"]),
-    Dialect::new("deepseek_v32", &[Form::Named(markup!("｜DSML｜"))])
-        .delimiters(&[Delimiter::wrapper("<｜DSML｜function_calls>"), Delimiter::inner("<｜DSML｜invoke ")])
-        .close(&["</｜DSML｜function_calls>"])
+    Dialect::new("deepseek_v32", dsml_forms!())
+        .delimiters(dsml_delimiters!(wrapper "function_calls>", inner "invoke "))
+        .close(dsml_close!("function_calls>"))
         .on_lines(),
-    Dialect::new("deepseek_v4", &[Form::Named(markup!("｜DSML｜"))])
-        .delimiters(&[
-            Delimiter::wrapper("<｜DSML｜tool_calls>"),
+    Dialect::new("deepseek_v4", dsml_forms!())
+        .delimiters(dsml_delimiters!(
+            wrapper "tool_calls>",
             // As the model misspells it.
-            Delimiter::wrapper("<｜DSML｜toolcalls>"),
-            Delimiter::wrapper("<｜DSML｜tool_call>"),
-            Delimiter::wrapper("<｜DSML｜toolcall>"),
-            Delimiter::wrapper("<｜DSML｜tools>"),
-            Delimiter::wrapper("<｜DSML｜tool>"),
-        ])
-        .close(&["</｜DSML｜tool_calls>"])
+            wrapper "toolcalls>",
+            wrapper "tool_call>",
+            wrapper "toolcall>",
+            wrapper "tools>",
+            wrapper "tool>"
+        ))
+        .close(dsml_close!("tool_calls>"))
         .on_lines(),
-    Dialect::new("deepseek_v41", &[Form::Named(markup!("｜DSML｜ "))])
-        .delimiters(&[Delimiter::wrapper("<｜DSML｜ calls>"), Delimiter::inner("<｜DSML｜ invoke ")])
-        .close(&["</｜DSML｜ calls>"])
+    Dialect::new("deepseek_v41", dsml_forms!(" "))
+        .delimiters(dsml_delimiters!(wrapper " calls>", inner " invoke "))
+        .close(dsml_close!(" calls>"))
         .on_lines(),
-    Dialect::new("gigachat35", &[Form::Named(markup!("｜GCML｜"))])
+    Dialect::new("gigachat35", &[markup!("｜GCML｜")])
         .delimiters(&[Delimiter::wrapper("<｜GCML｜tool_calls>"), Delimiter::inner("<｜GCML｜invoke ")])
         .close(&["</｜GCML｜tool_calls>"])
         .on_lines(),
@@ -234,7 +292,7 @@ pub(super) const ROWS: &[Dialect] = &[
         &[
             Form::Named(tags(
                 Head::attribute("<function ", "name", ">"),
-                TagStyle::new(Head::attribute("<param ", "name", ">"), "</param>").cdata(),
+                TagStyle::new(Head::attribute("<param ", "name", ">"), "</param>").cdata().or(MIXED),
                 &["</function>"],
             )),
             // Without the spaces, as the model writes it at times.

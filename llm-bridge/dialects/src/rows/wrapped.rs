@@ -56,6 +56,7 @@ pub(super) const ROWS: &[Dialect] = &[
         Delimiter::wrapper("<｜tool▁calls｜>"),
     ])
     .close(&["<｜tool▁calls▁end｜>"])
+    .starts(&["<｜Assistant｜>"])
     .thinking(THINK)
     .noise(&["<｜end▁of▁sentence｜>"])
     .results(
@@ -77,6 +78,21 @@ pub(super) const ROWS: &[Dialect] = &[
         ])
         .close(&["<|tool_calls_section_end|>", "<|tool_call_section_end|>"])
         .thinking(THINK),
+    Dialect::new(
+        "solar_open",
+        &[json(
+            Head::AfterId {
+                open: "<|tool_call:begin|>",
+                before: "<|tool_call:name|>",
+                close: "<|tool_call:args|>",
+            },
+            &["<|tool_call:end|>"],
+        )],
+    )
+    .delimiters(&[Delimiter::wrapper("<|tool_calls|>"), Delimiter::call("<|tool_call:begin|>")])
+    .close(&["<|calls|>"])
+    .thinking(&[("<|think|>", "<|end|>")])
+    .noise(&["<|begin|>assistant", "<|content|>", "<|flush|>"]),
     Dialect::new("functionary_v31", &[json(Head::between("<function=", &[">"]), &["</function>"])])
         .delimiters(&[Delimiter::inner("<function=")]),
     Dialect::new("functionary_v32", &[json(Head::between("", &["\n"]), &[])])

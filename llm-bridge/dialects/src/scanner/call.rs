@@ -1,11 +1,13 @@
 //! Candidates for calls: fed until they are calls, which are handed out, or none, which become text again.
 
+use std::{cell::Cell, sync::Arc};
+
 use memchr::{memchr, memchr2};
 
 use super::{Dropped, List, Pending, Place, Scanner, State, Went};
 use crate::{
-    Abort, Call, Event,
-    body::{Cx, Ready, Step, Unfinished, cut},
+    Abort, Call, Event, ParseOptions, ScanOptions,
+    body::{Cx, Ready, Step, Unfinished, cut, rest},
     candidate::Candidate,
     delimiters::MESSAGE,
     table::TAG_LINE,
@@ -15,6 +17,8 @@ use crate::{
 const CREDIT: usize = 8;
 /// How far after a call the backtick is looked for that makes it inline code.
 const MAX_CODE: usize = 1024;
+/// How much of what follows a call in thinking is read at first.
+const FIRST_PART: usize = 512;
 
 impl Scanner {
     pub(super) fn call(
@@ -39,6 +43,11 @@ impl Scanner {
                 (0, false)
             }
             Step::More => self.reject(candidate, cap, text, Abort::TooLong, sink),
+            // It stands for the delimiter that closes the calls before it.
+            Step::Reject(_) if eof && self.closes_calls(&candidate, text) => {
+                sink(Event::Frame(cut(text, 0..candidate.lead())));
+                (candidate.lead(), true)
+            }
             Step::Reject(at) => {
                 let at = text.floor_char_boundary(at);
                 let cut_off = eof && at == text.len();
@@ -67,6 +76,13 @@ impl Scanner {
                 self.found(ready, end, text, candidate.dialect(), sink)
             }
         }
+    }
+
+    /// Whether nothing but an opening delimiter is left of the text, after calls.
+    fn closes_calls(&self, candidate: &Candidate, text: &str) -> bool {
+        self.place.after_call
+            && candidate.is_wrapper()
+            && self.is_end(rest(text, candidate.lead()).trim_start(), true) == Some(true)
     }
 
     /// A header ends the thinking of the message before it; only what it is for is not known yet.
@@ -301,7 +317,8 @@ impl Scanner {
                 self.state = State::Pending(Pending { seen: stop, ..pending });
                 return (0, false);
             }
-            if counts || alone == Some(true) {
+            let last = || self.goes_on(cut(text, pending.end..stop)).is_none();
+            if counts || alone == Some(true) && last() {
                 self.closed = self.offset + stop;
                 self.state = State::Pending(pending);
                 return (0, true);
@@ -309,6 +326,12 @@ impl Scanner {
             return self.plain_text(cut(text, 0..stop), sink);
         }
         self.unclosed |= open;
+        if !counts && !self.ending {
+            if let Some(at) = self.goes_on(rest(text, pending.end)) {
+                return self.plain_text(cut(text, 0..pending.end + at), sink);
+            }
+            self.ending = true;
+        }
         self.thinking = None;
         self.commit(pending.calls, pending.end, text, pending.dialect, false, sink);
         (pending.end, true)
@@ -321,6 +344,38 @@ impl Scanner {
             return Some(false);
         }
         self.is_end(text, eof)
+    }
+
+    /// Where thinking goes on after a call in it: the call was only weighed. More calls may follow, and what ends them.
+    fn goes_on(&self, text: &str) -> Option<usize> {
+        // Not thinking in which others are weighed again.
+        let parsing = ParseOptions { calls_in_thinking: true, ..self.options.parsing };
+        let options = ScanOptions { thinking: false, deltas: false, parsing, ..self.options.clone() };
+        let mut scanner = Self::new(Arc::clone(&self.offered), options);
+        scanner.place = Place { blank: false, after_call: true, ..Place::start() };
+        let (mut at, found) = (0, Cell::new(None));
+        let mut sink = |event: Event<'_>| {
+            let length = match &event {
+                Event::Text(text) | Event::Reasoning(text) => {
+                    let shown = (!text.trim().is_empty()).then_some(at);
+                    found.set(found.get().or(shown));
+                    text.len()
+                }
+                Event::Frame(text) => text.len(),
+                Event::Call(call) if !call.shown => call.source.len(),
+                _ => 0,
+            };
+            at += length;
+        };
+        let mut from = 0;
+        // In parts that grow, so that little is read where it goes on at once.
+        while from < text.len() && found.get().is_none() {
+            let to = text.ceil_char_boundary((2 * from).max(FIRST_PART).min(text.len()));
+            scanner.push(cut(text, from..to), &mut sink);
+            from = to;
+        }
+        scanner.finish(&mut sink);
+        found.get()
     }
 
     /// Calls after an open backtick: code if it is closed on the line on which they end.

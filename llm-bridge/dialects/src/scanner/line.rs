@@ -102,7 +102,18 @@ impl Scanner {
             }
         }
         if self.offset + at == 0 && self.thinking.is_none() {
-            let lines = self.delimiters.lines().iter().filter(|(_, row)| wanted(row.name));
+            match self.is_stripped(rest, eof) {
+                Ok(true) => {
+                    self.stripped = true;
+                    return Line::Enter;
+                }
+                Ok(false) => {}
+                Err(()) => return Line::Hold,
+            }
+            // An ordinary word is one only where the dialect is known.
+            let meant = |line: &str| only.is_some() || !line.starts_with(char::is_alphanumeric);
+            let lines = self.delimiters.lines().iter();
+            let lines = lines.filter(|(line, row)| wanted(row.name) && meant(line));
             let lines = || lines.clone().map(|(line, _)| *line);
             match lines().find(|line| rest.starts_with(line)) {
                 Some(line) if rest.len() > line.len() => {
@@ -143,6 +154,25 @@ impl Scanner {
                     self.state = State::Call(Box::new(candidate));
                     return Line::Enter;
                 }
+            }
+        }
+        if first == Some(b'<') && self.place.margin && !shown() {
+            let row = self.delimiters.tool_tags().iter().find(|row| wanted(row.name));
+            match self.offered.tagged(rest, eof) {
+                Ok(true) if matches!(self.delimiters.at(rest), Found::Nothing) => {
+                    if let Some(row) = row {
+                        self.emit(cut(text, from..at), sink);
+                        let candidate = Candidate::marked(vec![(row, DelimiterKind::Name)], 0);
+                        self.state = State::Call(Box::new(candidate.unproven(true)));
+                        return Line::Enter;
+                    }
+                }
+                Ok(_) => {}
+                Err(()) if row.is_some() => {
+                    self.emit(cut(text, from..at), sink);
+                    return Line::Hold;
+                }
+                Err(()) => {}
             }
         }
         let begins_name = |first: u8| {

@@ -7,6 +7,8 @@ mod line;
 mod list;
 mod over;
 mod place;
+mod slip;
+mod stripped;
 mod text;
 mod word;
 
@@ -22,6 +24,8 @@ use aside::Aside;
 use dropped::Dropped;
 use list::List;
 use place::{Opening, Place};
+use slip::Slip;
+pub(super) use stripped::{FIRST, SPEAKER};
 
 /// Reads one answer of a model, in pieces of any size. See the module's documentation for what it finds.
 #[derive(Debug)]
@@ -55,8 +59,16 @@ pub struct Scanner {
     mentioned: u64,
     /// Up to here, open thinking is known to be closed later.
     closed: usize,
+    /// Up to here, all is thinking whatever it is ended by.
+    thought: usize,
     /// A call has been found.
     called: bool,
+    /// Nothing but calls is left of the text.
+    ending: bool,
+    /// The answer is one in messages whose special tokens have been taken out.
+    stripped: bool,
+    /// Up to here it has been looked for what shows that.
+    sought: usize,
     /// Where the open thinking began.
     opening: Opening,
 }
@@ -71,6 +83,7 @@ enum State {
     List(List),
     Dropped(Dropped),
     Aside(Aside),
+    Slip(Slip),
     /// The answer has ended.
     Over,
 }
@@ -113,7 +126,11 @@ impl Scanner {
             unclosed: 0,
             mentioned: 0,
             closed: 0,
+            thought: 0,
             called: false,
+            ending: false,
+            stripped: false,
+            sought: 0,
             opening: Opening::START,
         }
     }
@@ -125,7 +142,10 @@ impl Scanner {
             self.resume(false, sink);
             return;
         }
-        let plain = matches!(self.state, State::Text) && !self.place.fresh && !chunk.is_empty();
+        let plain = matches!(self.state, State::Text)
+            && !self.place.fresh
+            && !self.stripped
+            && !chunk.is_empty();
         if plain
             && !self.lookout().needles.anywhere(chunk.as_bytes())
             && self.open_word(chunk.as_bytes(), 0).is_none()
@@ -161,12 +181,14 @@ impl Scanner {
         loop {
             let rest = cut(text, used..text.len());
             let (went, again) = match mem::take(&mut self.state) {
+                State::Text if self.stripped => self.stripped(rest, eof, sink),
                 State::Text => self.text(rest, eof, sink),
                 State::Call(candidate) => self.call(candidate, rest, eof, sink),
                 State::Coded(pending) => self.coded(pending, rest, eof, sink),
                 State::List(list) => self.list(list, rest, sink),
                 State::Dropped(dropped) => self.dropped(dropped, rest, eof, sink),
                 State::Aside(aside) => self.aside(aside, rest, eof, sink),
+                State::Slip(slip) => self.slip(slip, rest, eof, sink),
                 State::Over => self.over(rest, sink),
                 State::Pending(pending) => self.pending(pending, rest, eof, sink),
             };

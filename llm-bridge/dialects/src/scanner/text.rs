@@ -168,11 +168,16 @@ impl Scanner {
         if self.place.fence > 0 {
             return Act::Skip;
         }
+        if self.may_slip(delimiter) {
+            self.slipped(len);
+            return Act::Enter;
+        }
         let quoted = self.place.quoted();
         let outside_code = !self.place.code && !quoted;
         // The end of thinking that the prompt has begun without saying so, or an end that is written twice.
         let unread = lead || self.offset + at >= self.plain && delimiter.unthink & self.mentioned == 0;
-        if delimiter.unthink & !MESSAGE != 0 && self.thinking.is_none() && outside_code && unread {
+        let unthinks = delimiter.unthink & !MESSAGE != 0 && !delimiter.noise;
+        if unthinks && self.thinking.is_none() && outside_code && unread {
             self.place = self.place.after_thinking(&Opening::START);
             sink(Event::Frame(source));
             return Act::Used;

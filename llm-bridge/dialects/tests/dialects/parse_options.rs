@@ -167,7 +167,8 @@ fn calls_in_thinking() {
         .collect();
     assert_eq!(kinds, [false, true, false, true, false, false, true], "in the order of the text");
     // What ends thinking that is left open does so in any case, and what is none in the open is none here.
-    both(name, &format!("<think>a {CALL} b"), "[a ]  b -> weather{}", "[a ]  b -> weather{}");
+    both(name, &format!("<think>a {CALL}"), "[a ]  -> weather{}", "[a ]  -> weather{}");
+    both(name, &format!("<think>a {CALL} b"), &format!("[a {CALL} b]  -> "), "[a ]  b -> weather{}");
     for thought in [format!("a {OTHER} b"), format!("a `{CALL}` b"), format!("a {XML} b")] {
         let read = format!("[{thought}]  -> ");
         both(name, &format!("<think>{thought}</think>"), &read, &read);

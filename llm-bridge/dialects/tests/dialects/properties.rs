@@ -342,6 +342,28 @@ fn b1_hostile_input_is_linear() {
         Box::new(|n| "\n<function=f>\n<parameter=a>\n</function>".repeat(n / 39)),
         Box::new(|n| "{\"name\":\"f\",\"arguments\":".repeat(n / 24)),
         Box::new(|n| "\n{\"name\":\"f\",\"arguments\":{\"a\":\"".repeat(n / 31)),
+        Box::new(|n| {
+            let call = "{\"name\":\"f\",\"arguments\":{}}\n";
+            format!("<tool_call>\n{}</tool_call>", call.repeat(n / 31))
+        }),
+        Box::new(|n| format!("<|tool_call>call:f{{a:<|\"|>{}", "}<tool_call|>".repeat(n / 13))),
+        Box::new(|n| "<|tool_call>call:f{a:<|\"|>}<tool_call|>".repeat(n / 40)),
+        Box::new(|n| format!("<|tool_call>call:f{{a:x{}", ", y".repeat(n / 3))),
+        Box::new(|n| format!("<|tool_call>call:f{{a:<|\"|>{}", "}  ".repeat(n / 3))),
+        Box::new(|n| "<tool_call>f<arg_key>a</arg_key>x".repeat(n / 33)),
+        Box::new(|n| format!("<tool_call>f{}", "<arg_key>a</arg_key>x".repeat(n / 21))),
+        Box::new(|n| format!("<tool_call>f<arg_key>a{}", "</arg_key>".repeat(n / 10))),
+        Box::new(|n| format!("<function=f>{}", "<parameter=a>x".repeat(n / 14))),
+        Box::new(|n| format!("analysisX{}", " assistant".repeat(n / 10))),
+        Box::new(|n| format!("analysisX{}", "assistantcommentary to=f json{".repeat(n / 30))),
+        Box::new(|n| "<think>x<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>".repeat(n / 60)),
+        Box::new(|n| {
+            format!("<think>{}", "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>".repeat(n / 51))
+        }),
+        Box::new(|n| "<|channel|>? ".repeat(n / 13)),
+        Box::new(|n| format!("<think>{}", "x</thinking>".repeat(n / 12))),
+        Box::new(|n| format!("<think>{}</think>", "x</thinking>".repeat(n / 12))),
+        Box::new(|n| "<think>x</thinking>".repeat(n / 19)),
         Box::new(|n| "\n[".repeat(n / 2)),
         Box::new(|n| "\n```json\n{\"name\":\"f\"".repeat(n / 20)),
         Box::new(|n| "```\n<tool_call>{\"name\":\"f\",\"arguments\":{}}".repeat(n / 44)),
