@@ -107,7 +107,8 @@ impl NamedBody {
         let tool = cx.offered.longest_in(&name)?;
         let key = rest(&name, tool.len());
         let has = cx.offered.schema(tool)?.get("properties")?.get(key).is_some();
-        let start = self.pos.checked_sub(key.len()).filter(|start| has && rest(text, *start).starts_with(key))?;
+        let start =
+            self.pos.checked_sub(key.len()).filter(|start| has && rest(text, *start).starts_with(key))?;
         self.name = Some(tool.to_owned());
         Some(start)
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use toolrack_web::Line;
 use zip::ZipArchive;
 
-use super::{Text, csv};
+use super::{MAX_LINES, Text, csv, too_many_lines};
 use sheet::{Sheet, strings};
 use writer::{Writer, headings};
 use xml::{damaged, elements, value};
@@ -35,6 +35,7 @@ pub(super) enum Contents {
 /// Makes a text of it.
 pub(super) fn text(contents: Contents) -> Result<Text, String> {
     match contents {
+        Contents::Lines(lines) if 2 * lines.len() > MAX_LINES => Err(too_many_lines()),
         Contents::Lines(lines) => {
             let line = |(number, heading, verbatim, text)| Line { number, heading, verbatim, text };
             // Each paragraph is one line, and ends.
@@ -299,13 +300,13 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         const GREEN: &str = "Green tea is steeped at 75 degrees.";
-        let docx = read(include_bytes!("../../tests/data/office/tea.docx"));
+        let docx = read(include_bytes!("../../../tests/data/office/tea.docx"));
         assert_eq!(docx, ["#1 Tea", "##2 Green", &format!("3 {GREEN}"), "5 drink | price", "7 tea | 3"]);
-        let pptx = read(include_bytes!("../../tests/data/office/tea.pptx"));
+        let pptx = read(include_bytes!("../../../tests/data/office/tea.pptx"));
         assert_eq!(pptx, ["#1 Green", &format!("1 {GREEN}"), "#2 Black", "2 Black tea wants boiling water."]);
-        let odt = read(include_bytes!("../../tests/data/office/tea.odt"));
+        let odt = read(include_bytes!("../../../tests/data/office/tea.odt"));
         assert_eq!(odt, ["#1 Tea", &format!("2 {GREEN}")]);
-        let xlsx = read(include_bytes!("../../tests/data/office/prices.xlsx"));
+        let xlsx = read(include_bytes!("../../../tests/data/office/prices.xlsx"));
         let rows = [
             "#1 Prices",
             "1 Columns: drink, price",

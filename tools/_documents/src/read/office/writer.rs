@@ -35,14 +35,14 @@ pub(super) struct Writer {
     pub(super) headings: HashMap<String, u8>,
     pub(super) is_open_document: bool,
     pub(super) slide: Option<u32>,
-    paragraphs: u32,
+    pub(super) paragraphs: u32,
     /// The paragraph that is open.
-    text: String,
-    heading: u8,
-    is_title: bool,
-    is_run: bool,
+    pub(super) text: String,
+    pub(super) heading: u8,
+    pub(super) is_title: bool,
+    pub(super) is_run: bool,
     /// The rows that are open, one in the other, with their cells.
-    rows: Vec<Vec<String>>,
+    pub(super) rows: Vec<Vec<String>>,
 }
 
 impl Writer {
