@@ -166,7 +166,10 @@ impl Offered {
         let area = name.get(..name.floor_char_boundary(MAX_CALLED)).unwrap_or_default();
         match area.split_once('>') {
             Some((name, _)) => Ok(self.tools.contains_key(name)),
-            None if area.len() == name.len() && !eof && self.tools.keys().any(|tool| tool.starts_with(name)) => {
+            None if area.len() == name.len()
+                && !eof
+                && self.tools.keys().any(|tool| tool.starts_with(name)) =>
+            {
                 Err(())
             }
             None => Ok(false),

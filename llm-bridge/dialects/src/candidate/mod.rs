@@ -365,13 +365,7 @@ impl Candidate {
     }
 
     /// After a header that addresses a tool, and the delimiter that may open its calls.
-    fn after_header(
-        &self,
-        row: &Dialect,
-        text: &str,
-        eof: bool,
-        offered: &Offered,
-    ) -> Result<Start, Step> {
+    fn after_header(&self, row: &Dialect, text: &str, eof: bool, offered: &Offered) -> Result<Start, Step> {
         let Some(style) = row.header else { return Err(Step::Reject(self.delimiter)) };
         match style.read(text, self.delimiter) {
             // What of a header was written when the answer was cut off is nothing to the reader.
@@ -391,7 +385,8 @@ impl Candidate {
             Header::Message { end, thinking, foreign } => Err(Step::Message { end, thinking, foreign }),
             Header::Call { end, recipient } => {
                 let stripped = !cut(text, 0..end).contains('<');
-                let found = if stripped { style.stripped_recipient(&recipient, offered) } else { Some(recipient) };
+                let found =
+                    if stripped { style.stripped_recipient(&recipient, offered) } else { Some(recipient) };
                 let Some(recipient) = found else { return Err(Step::Reject(end)) };
                 let Some(at) = ahead(text, end, &[]) else { return Err(Step::Reject(end)) };
                 let sections =

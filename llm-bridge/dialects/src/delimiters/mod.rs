@@ -201,7 +201,10 @@ impl Delimiters {
         let spaces = names.iter().flat_map(|(_, row)| row.forms.iter().filter_map(head));
         let spaces: Vec<_> = spaces.filter(|space| !space.is_empty()).collect();
         let begins = words.iter().chain(&headers).chain(&lines).map(|(word, _)| *word);
-        let begins = begins.chain(spaces.iter().copied()).chain([FIRST, SPEAKER]).filter_map(|word| word.bytes().next());
+        let begins = begins
+            .chain(spaces.iter().copied())
+            .chain([FIRST, SPEAKER])
+            .filter_map(|word| word.bytes().next());
         let starts = begins.chain([b'`', b'~', b'{', b'[']).collect();
         Self {
             sorted,

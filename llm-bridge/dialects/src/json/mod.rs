@@ -220,7 +220,12 @@ impl JsonBody {
     fn key_end(&mut self, text: &str) -> Option<Step> {
         let key = cut(text, self.key.clone());
         let before = cut(text, self.object + 1..self.key.start - 1);
-        if LISTED.contains(&key) && before.trim().is_empty() && self.around == 0 && !self.array && !self.style.keyed {
+        if LISTED.contains(&key)
+            && before.trim().is_empty()
+            && self.around == 0
+            && !self.array
+            && !self.style.keyed
+        {
             self.around = 1;
             return None;
         }

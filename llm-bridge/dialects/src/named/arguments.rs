@@ -15,10 +15,12 @@ impl NamedBody {
             // Without a delimiter values without names may be those of any program.
             let named = self.properties(cx).filter(|_| !self.unmarked && !self.bare);
             let positions = named.map(|all| all.keys().cloned().collect()).unwrap_or_default();
-            self.literals = Some(Literals::new(style, self.pos)
-                .at_positions(positions)
-                .within(self.printed)
-                .closed_by(self.row.close));
+            self.literals = Some(
+                Literals::new(style, self.pos)
+                    .at_positions(positions)
+                    .within(self.printed)
+                    .closed_by(self.row.close),
+            );
             self.part = Part::Literals;
             return None;
         }

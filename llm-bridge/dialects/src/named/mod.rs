@@ -329,10 +329,7 @@ impl NamedBody {
     fn begin(&mut self, name: String, cx: &mut Cx<'_>) -> Option<Step> {
         let name = cx.offered.resolve(name);
         let known = self.bare || head::is_tag(&self.form.head);
-        if name.is_empty()
-            || name.contains(['{', '}', '\n'])
-            || known && !cx.offered.contains(&name)
-        {
+        if name.is_empty() || name.contains(['{', '}', '\n']) || known && !cx.offered.contains(&name) {
             return Some(Step::Reject(self.pos));
         }
         self.style = self.form;
@@ -344,8 +341,7 @@ impl NamedBody {
         (self.params, self.sent, self.repaired, self.stray) = (0, 0, false, None);
         (self.closed, self.ended, self.wraps, self.unopened) = (false, false, false, None);
         // A word that names no tool may only introduce the call.
-        let named =
-            !head::is_plain(&self.style.head) || !cx.offered.is_named() || cx.offered.contains(&name);
+        let named = !head::is_plain(&self.style.head) || !cx.offered.is_named() || cx.offered.contains(&name);
         if !self.bare && named {
             self.begun = cx.begin(&name, self.row.name);
         }

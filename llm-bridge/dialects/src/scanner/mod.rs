@@ -142,10 +142,8 @@ impl Scanner {
             self.resume(false, sink);
             return;
         }
-        let plain = matches!(self.state, State::Text)
-            && !self.place.fresh
-            && !self.stripped
-            && !chunk.is_empty();
+        let plain =
+            matches!(self.state, State::Text) && !self.place.fresh && !self.stripped && !chunk.is_empty();
         if plain
             && !self.lookout().needles.anywhere(chunk.as_bytes())
             && self.open_word(chunk.as_bytes(), 0).is_none()

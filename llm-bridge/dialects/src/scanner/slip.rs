@@ -1,11 +1,7 @@
 //! Thinking that is closed by the end of another of the delimiters that are words of prose: `<think>…</thinking>`.
 
 use super::{Scanner, State, Went};
-use crate::{
-    Event,
-    body::cut,
-    delimiters::Meaning,
-};
+use crate::{Event, body::cut, delimiters::Meaning};
 
 /// Such an end.
 #[derive(Debug)]

@@ -46,7 +46,8 @@ impl Scanner {
     /// The dialects that are written so: those of which a header may have lost its beginning.
     fn stripped_rows(&self) -> Vec<(&'static Dialect, DelimiterKind)> {
         let headers = self.delimiters.headers().iter();
-        let rows = headers.filter(|(begun, row)| row.header.is_some_and(|header| header.begun.first() == Some(begun)));
+        let rows = headers
+            .filter(|(begun, row)| row.header.is_some_and(|header| header.begun.first() == Some(begun)));
         let wanted = |name| self.options.only.is_none_or(|only| only == name);
         rows.filter(|(_, row)| wanted(row.name)).map(|(_, row)| (*row, DelimiterKind::Header)).collect()
     }
