@@ -14,17 +14,14 @@ impl TagStyle {
         close.first().copied().filter(|_| !self.value.is_empty())
     }
 
-    /// Where the tags end that close a name up to `at`; an error while more text decides.
-    pub(super) fn after_key(&self, text: &str, mut at: usize, eof: bool) -> Result<usize, ()> {
-        let Some(close) = self.key_close() else { return Ok(at) };
-        while let Some(next) = ahead(text, at, &[]) {
-            match is(rest(text, next), close) {
-                Is::Yes => at = next + close.len(),
-                Is::Open if !eof && next < text.len() => return Err(()),
-                Is::Open | Is::No => break,
-            }
+    /// Where what closes a name up to `at` has ended, which may be there twice; an error while more text decides.
+    pub(super) fn after_key(&self, text: &str, at: usize, eof: bool) -> Result<usize, ()> {
+        let Some((close, next)) = self.key_close().zip(ahead(text, at, &[])) else { return Ok(at) };
+        match is(rest(text, next), close) {
+            Is::Yes => Ok(next + close.len()),
+            Is::Open if !eof && next < text.len() => Err(()),
+            Is::Open | Is::No => Ok(at),
         }
-        Ok(at)
     }
 }
 

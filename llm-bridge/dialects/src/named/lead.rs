@@ -73,9 +73,11 @@ fn unblanked(text: &str) -> &str {
 }
 
 /// Only what names are made of, and white space and a bracket after it.
-fn plain(name: &str) -> bool {
-    let name = name.trim_end_matches(['(', '{']).trim_end();
-    let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.' | '-');
+fn plain(called: &str) -> bool {
+    let name = called.trim_end_matches(['(', '{']).trim_end();
+    let braces = !called.ends_with('(');
+    let part =
+        |char: char| char.is_alphanumeric() || matches!(char, '_' | '.' | '-') || braces && char == ':';
     name.starts_with(|first: char| first.is_alphabetic() || first == '_') && name.chars().all(part)
 }
 

@@ -110,10 +110,7 @@ impl Scanner {
                 Ok(false) => {}
                 Err(()) => return Line::Hold,
             }
-            // An ordinary word is one only where the dialect is known.
-            let meant = |line: &str| only.is_some() || !line.starts_with(char::is_alphanumeric);
-            let lines = self.delimiters.lines().iter();
-            let lines = lines.filter(|(line, row)| wanted(row.name) && meant(line));
+            let lines = self.delimiters.lines().iter().filter(|(_, row)| wanted(row.name));
             let lines = || lines.clone().map(|(line, _)| *line);
             match lines().find(|line| rest.starts_with(line)) {
                 Some(line) if rest.len() > line.len() => {
