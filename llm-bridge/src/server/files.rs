@@ -40,7 +40,7 @@ pub(super) async fn read(
 }
 
 /// The headers of a file that may have come from anywhere.
-pub(super) fn served(name: &str, media_type: &str) -> [(HeaderName, HeaderValue); 6] {
+pub(super) fn served(name: &str, media_type: &str) -> [(HeaderName, HeaderValue); 7] {
     let is_shown = ["image/", "audio/"].iter().any(|kind| media_type.starts_with(kind));
     let disposition = if is_shown { "inline" } else { "attachment" };
     let name = utf8_percent_encode(name, IN_HEADER);

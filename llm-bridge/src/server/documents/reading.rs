@@ -235,7 +235,7 @@ mod tests {
         atomic::{AtomicUsize, Ordering},
     };
 
-    use registry_core::BoxFuture;
+    use async_trait::async_trait;
     use tokio::time::{pause, sleep};
     use toolrack_documents::{DocumentKind, EmbedError, Embedder, TextRole, read::document};
 
@@ -276,14 +276,15 @@ mod tests {
     /// Counts the texts that it is asked for.
     struct Counting(Arc<AtomicUsize>);
 
+    #[async_trait]
     impl Embedder for Counting {
         fn model(&self) -> &str {
             "m"
         }
 
-        fn embed(&self, texts: Vec<String>, _: TextRole) -> BoxFuture<'_, Result<Vec<Vec<f32>>, EmbedError>> {
+        async fn embed(&self, texts: Vec<String>, _: TextRole) -> Result<Vec<Vec<f32>>, EmbedError> {
             self.0.fetch_add(texts.len(), Ordering::SeqCst);
-            Box::pin(async move { Ok(vec![vec![1.0]; texts.len()]) })
+            Ok(vec![vec![1.0]; texts.len()])
         }
     }
 

@@ -34,10 +34,10 @@ pub(crate) struct State {
 
 #[derive(Clone)]
 pub(crate) struct WordCounts {
-    model: &'static str,
+    pub(crate) model: &'static str,
     pub(crate) dimensions: usize,
     /// Longer texts are refused, in characters.
-    longest: usize,
+    pub(crate) longest: usize,
     pub(crate) state: Arc<State>,
 }
 
