@@ -4,9 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use registry_core::{
-    DEFAULT_TENANT,
     clock::{Clock, SystemClock},
-    random_id,
     store::{Expected, StateError, StateLimits, StateSpace, StateStore, StoreError},
 };
 use serde::{Deserialize, Serialize};
@@ -16,8 +14,6 @@ use super::{LiveTurn, LiveTurns};
 
 /// How often a server tells what runs on it, while something does.
 const EVERY: Duration = Duration::from_secs(2);
-/// After so many of these times it also says by which name it goes.
-const NAMED_EVERY: u32 = 5;
 /// What a server has told is believed for this time: one that was killed tells nothing any more. The clocks of servers may differ.
 const BELIEVED: SignedDuration = SignedDuration::from_secs(30);
 /// So many turns of a tenant are told; the others are seen on their own server.
@@ -67,16 +63,6 @@ struct ToStop {
     since: Timestamp,
 }
 
-/// Which server goes by a name.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Named {
-    /// Which of those that have had the name.
-    process: String,
-    /// How often it has been said, and when last.
-    times: u64,
-    at: Timestamp,
-}
-
 /// The turns of the servers that share a store. Cheap to clone.
 #[derive(Clone, derive_more::Debug)]
 pub struct TurnsElsewhere {
@@ -84,8 +70,6 @@ pub struct TurnsElsewhere {
     store: Arc<dyn StateStore>,
     /// The name of this server, unique among them.
     server: Arc<str>,
-    /// Which of those that have had the name.
-    process: Arc<str>,
 }
 
 fn told_by(server: &str) -> String {
@@ -103,24 +87,13 @@ fn space(tenant: &str) -> StateSpace {
 impl TurnsElsewhere {
     /// For a server of this name, unique among those that share the store.
     pub fn new(store: Arc<dyn StateStore>, server: &str) -> Self {
-        Self { store, server: server.into(), process: random_id().unwrap_or_default().into() }
+        Self { store, server: server.into() }
     }
 
     /// Tells what runs here and stops what others ask for, until `closing` is cancelled.
     pub(crate) async fn follow(self, live: LiveTurns, closing: CancellationToken) {
-        let (mut told, mut other, mut ticks) = (BTreeSet::new(), None, 0_u32);
+        let mut told = BTreeSet::new();
         while closing.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
-            if ticks.is_multiple_of(NAMED_EVERY) {
-                match self.shares_name(&mut other).await {
-                    Ok(true) => tracing::error!(
-                        server = &*self.server,
-                        "server_name_taken: another server with this store has the same name; give each its own `server` under [store]"
-                    ),
-                    Ok(false) => {}
-                    Err(cause) => tracing::debug!(%cause, "server_name_not_told"),
-                }
-            }
-            ticks = ticks.wrapping_add(1);
             let tenants = live.tenants();
             for tenant in tenants.union(&told) {
                 if let Err(cause) = self.tell(tenant, &live).await {
@@ -133,27 +106,6 @@ impl TurnsElsewhere {
             // Otherwise they are believed for a while.
             let _ = self.put(&tenant, &told_by(&self.server), None, Expected::Anything).await;
         }
-    }
-
-    /// Whether another server goes by the same name: one that has said so again since it was `seen`. Where there is none, this one says
-    /// that it does.
-    async fn shares_name(&self, seen: &mut Option<Named>) -> Result<bool, StateError> {
-        let (key, now) = (format!("name/{}", self.server), SystemClock.now());
-        let text = self.store.state(&space(DEFAULT_TENANT), &key).await?;
-        let kept = text.as_deref().and_then(parsed::<Named>);
-        let times = kept.as_ref().map_or(0, |kept| kept.times) + 1;
-        let is_other =
-            |named: &Named| *named.process != *self.process && now.duration_since(named.at) < BELIEVED;
-        if let Some(other) = kept.filter(is_other) {
-            let again = |seen: &Named| seen.process == other.process && seen.times < other.times;
-            let is_there = seen.as_ref().is_some_and(again);
-            *seen = Some(other);
-            return Ok(is_there);
-        }
-        let own = Named { process: self.process.to_string(), times, at: now };
-        let own = serde_json::to_string(&own).map_err(StoreError::corrupt)?;
-        self.put(DEFAULT_TENANT, &key, Some(&own), Expected::Exactly(text.as_deref())).await?;
-        Ok(false)
     }
 
     /// Tells what runs of a tenant, and stops what is asked for.
@@ -322,19 +274,5 @@ mod tests {
         assert!(put.await.unwrap());
         assert!(two.of_tenant("default").await.unwrap().is_empty());
         assert!(store.state_keys(&space).await.unwrap().is_empty(), "nor is it kept");
-    }
-
-    #[tokio::test]
-    async fn u29_a_server_learns_of_another_one_with_its_name() {
-        let store = Arc::new(MemoryStore::default());
-        let [main, same, two] =
-            ["main", "main", "two"].map(|server| TurnsElsewhere::new(store.clone(), server));
-        let mut seen = [(); 3].map(|()| None);
-        assert!(!main.shares_name(&mut seen[0]).await.unwrap());
-        assert!(!same.shares_name(&mut seen[1]).await.unwrap(), "the other may have ended");
-        assert!(!same.shares_name(&mut seen[1]).await.unwrap());
-        assert!(!main.shares_name(&mut seen[0]).await.unwrap());
-        assert!(same.shares_name(&mut seen[1]).await.unwrap());
-        assert!(!two.shares_name(&mut seen[2]).await.unwrap());
     }
 }

@@ -21,11 +21,9 @@ const POLL: Duration = Duration::from_millis(900);
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long reading may take. A server that has gone away without a word is noticed by this.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Through so many connections is searched at once, beside those that read what is asked for with each request.
-const SEARCHERS: u32 = 2;
 
 /// What lays out each version of the tables from the one before. Once released, none is ever changed.
-pub(crate) const SCHEMA: [&str; 18] = [
+pub(crate) const SCHEMA: [&str; 17] = [
     include_str!("schema/postgres.sql"),
     include_str!("schema/postgres_dead_letters.sql"),
     include_str!("schema/modules.sql"),
@@ -43,7 +41,6 @@ pub(crate) const SCHEMA: [&str; 18] = [
     include_str!("schema/sessions_postgres.sql"),
     include_str!("schema/connections_postgres.sql"),
     include_str!("schema/chats_context.sql"),
-    include_str!("schema/audit_indexes_postgres.sql"),
 ];
 
 /// Where the database is.
@@ -64,7 +61,7 @@ pub struct PostgresSettings {
     pub url: String,
     /// The name of this server, for its chain in the audit. Each server has its own.
     pub server: String,
-    /// How many connections read at once at most; two more search, one writes, and one listens.
+    /// How many connections read at once at most; one more writes, and one listens.
     pub readers: u32,
 }
 
@@ -85,11 +82,6 @@ impl PostgresSettings {
         })?;
         let options = options.application_name("toolrack").disable_statement_logging();
         let nudge = watch::Sender::new(());
-        let pool = |connections, patience| {
-            let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(patience);
-            let pool = pool.after_connect(|connection, _| Box::pin(session::limit(connection)));
-            pool.connect_lazy_with(options.clone())
-        };
         let server = Server {
             name: format!(
                 "PostgreSQL database {} on {}:{}",
@@ -97,8 +89,11 @@ impl PostgresSettings {
                 options.get_host(),
                 options.get_port()
             ),
-            readers: pool(self.readers, CONNECT),
-            searchers: pool(SEARCHERS, LONGEST),
+            readers: PgPoolOptions::new()
+                .max_connections(self.readers)
+                .acquire_timeout(CONNECT)
+                .after_connect(|connection, _| Box::pin(session::limit(connection)))
+                .connect_lazy_with(options.clone()),
             _listener: Listener(tokio::spawn(listen(options.clone(), nudge.clone()))),
             options,
         };
@@ -131,7 +126,6 @@ struct Server {
     name: String,
     options: PgConnectOptions,
     readers: PgPool,
-    searchers: PgPool,
     _listener: Listener,
 }
 
@@ -146,11 +140,6 @@ impl Drop for Listener {
 
 fn no_answer() -> StoreError {
     StoreError::unavailable("no answer in time")
-}
-
-async fn rows(pool: &PgPool, statement: Statement) -> StoreResult<Vec<Row>> {
-    let reading = async { pool.acquire().await.map_err(failure)?.fetch(statement).await };
-    tokio::time::timeout(LONGEST, reading).await.unwrap_or_else(|_| Err(no_answer()))
 }
 
 #[async_trait]
@@ -171,11 +160,8 @@ impl Database for Server {
     }
 
     async fn read(&self, statement: Statement) -> StoreResult<Vec<Row>> {
-        rows(&self.readers, statement).await
-    }
-
-    async fn search(&self, statement: Statement) -> StoreResult<Vec<Row>> {
-        rows(&self.searchers, statement).await
+        let reading = async { self.readers.acquire().await.map_err(failure)?.fetch(statement).await };
+        tokio::time::timeout(LONGEST, reading).await.unwrap_or_else(|_| Err(no_answer()))
     }
 
     fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement> {

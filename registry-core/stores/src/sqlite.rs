@@ -120,7 +120,6 @@ impl SqliteSettings {
             path: self.file.clone(),
             identity: identity(&self.file),
             readers: SqlitePoolOptions::new().max_connections(4).connect_lazy_with(options.clone()),
-            searchers: SqlitePoolOptions::new().max_connections(2).connect_lazy_with(options.clone()),
             options,
             patience: self.busy_timeout,
         };
@@ -156,8 +155,6 @@ struct File {
     options: SqliteConnectOptions,
     patience: Duration,
     readers: SqlitePool,
-    /// For what may take long.
-    searchers: SqlitePool,
 }
 
 /// The device and the number of a file; `None` where there is none, or the system has no such numbers.
@@ -197,11 +194,7 @@ impl Database for File {
     }
 
     async fn read(&self, statement: Statement) -> StoreResult<Vec<Row>> {
-        self.readers.acquire().await.map_err(failure)?.fetch(statement).await
-    }
-
-    async fn search(&self, statement: Statement) -> StoreResult<Vec<Row>> {
-        self.searchers.acquire().await.map_err(failure)?.fetch(statement).await
+        async { self.readers.acquire().await.map_err(failure)?.fetch(statement).await }.await
     }
 
     fn begin(&self, _: &BTreeSet<i32>) -> Vec<Statement> {
@@ -244,7 +237,6 @@ impl Database for File {
             include_str!("schema/sessions_sqlite.sql"),
             include_str!("schema/connections_sqlite.sql"),
             include_str!("schema/chats_context.sql"),
-            include_str!("schema/audit_indexes_sqlite.sql"),
         ]
     }
 }

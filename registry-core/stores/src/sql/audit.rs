@@ -169,12 +169,12 @@ fn read_head(mut row: Row) -> StoreResult<Head> {
 impl SqlStore {
     async fn page(&self, filter: &AuditFilter) -> StoreResult<Vec<ChainedRecord>> {
         let Some(cursor) = filter.beyond.as_ref().filter(|_| !filter.newest_first) else {
-            return self.search(select(filter, None), chained).await;
+            return self.read(select(filter, None), chained).await;
         };
         let mut records = Vec::new();
         for server in self.servers(&filter.tenant).await? {
             let after = cursor.chains.get(&*server).map_or(0, |seq| seq.cast_signed());
-            records.extend(self.search(select(filter, Some((server, after))), chained).await?);
+            records.extend(self.read(select(filter, Some((server, after))), chained).await?);
         }
         records.sort_by_key(|record| record.position);
         records.truncate(filter.limit);
@@ -237,7 +237,7 @@ impl SqlStore {
             let values = vec![tenant.into(), server.clone().into(), after.into(), PAGE.into()];
             let read =
                 |mut row: Row| Ok((row.int()?, row.int()?, row.text()?, row.text()?, row.text()?, row));
-            let rows = self.search(Statement::new(sql, values), read).await?;
+            let rows = self.read(Statement::new(sql, values), read).await?;
             let (mut fault, last_page) = (None, rows.is_empty());
             for (seq, position, previous, sha256, record, columns) in rows {
                 after = seq;

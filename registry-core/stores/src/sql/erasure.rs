@@ -112,7 +112,7 @@ impl SqlStore {
             let values = vec![tenant.into(), user.into(), after.into(), PAGE.into()];
             let read =
                 |mut row: Row| Ok((row.int()?, row.text()?, row.count::<u64>()?, row.text()?, row.text()?));
-            let page = self.search(Statement::new(sql, values), read).await?;
+            let page = self.read(Statement::new(sql, values), read).await?;
             let Some((last, ..)) = page.last() else { break };
             after = *last;
             let mut changes = self.shared.database.before_erasing();

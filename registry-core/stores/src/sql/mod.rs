@@ -53,9 +53,6 @@ pub(super) trait Database: Send + Sync {
     /// Reads, on a connection beside the one that writes.
     async fn read(&self, statement: Statement) -> StoreResult<Vec<Row>>;
 
-    /// Reads what may take long, on connections of its own: what each request asks for does not wait for it.
-    async fn search(&self, statement: Statement) -> StoreResult<Vec<Row>>;
-
     /// What begins a transaction that no other one with one of these numbers runs beside.
     fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement>;
 
@@ -166,26 +163,7 @@ impl SqlStore {
         if statement.is_about_nothing() {
             return Ok(Vec::new());
         }
-        self.rows(self.shared.database.read(statement).await, read)
-    }
-
-    /// The same of a question that may take long.
-    async fn search<T>(
-        &self,
-        statement: Statement,
-        read: impl Fn(Row) -> Result<T, StoreError>,
-    ) -> StoreResult<Vec<T>> {
-        if statement.is_about_nothing() {
-            return Ok(Vec::new());
-        }
-        self.rows(self.shared.database.search(statement).await, read)
-    }
-
-    fn rows<T>(
-        &self,
-        rows: StoreResult<Vec<Row>>,
-        read: impl Fn(Row) -> Result<T, StoreError>,
-    ) -> StoreResult<Vec<T>> {
+        let rows = self.shared.database.read(statement).await;
         let rows = rows.and_then(|rows| rows.into_iter().map(read).collect());
         rows.map_err(|error| self.named(error))
     }

@@ -7,10 +7,7 @@ use std::{
 
 use registry_core::{
     Permission, ToolLimits,
-    guard::{
-        audit::log::{AuditFilter, AuditLog},
-        limits::{Charge, Usage},
-    },
+    guard::limits::{Charge, Usage},
     store::{Store, StoredTool, User},
 };
 use sqlx::{Connection, PgConnection};
@@ -198,50 +195,4 @@ async fn b10_a_session_in_which_a_write_is_refused_as_on_a_standby_is_given_up()
     store.put_user("default", user("bob")).await.unwrap();
     let after: i32 = sqlx::query_scalar(writer).fetch_one(&mut link).await.unwrap();
     assert_ne!(before, after);
-}
-
-#[tokio::test]
-async fn b10_searches_that_take_long_hold_up_nothing_that_each_request_asks_for() {
-    let test = "b10_searches_that_take_long_hold_up_nothing_that_each_request_asks_for";
-    let Some(place) = Place::postgres(test) else { return };
-    let store = place.open("main").await;
-    store.put_user("default", user("ada")).await.unwrap();
-    let mut link = PgConnection::connect(&place.url()).await.unwrap();
-    sqlx::raw_sql("BEGIN; LOCK TABLE audit IN ACCESS EXCLUSIVE MODE").execute(&mut link).await.unwrap();
-    let filter = AuditFilter::new("default");
-    let searches = futures_util::future::join_all((0..8).map(|_| store.list(&filter)));
-    let others = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let began = Instant::now();
-        assert_eq!(store.users("default").await.unwrap().len(), 1);
-        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
-        sqlx::raw_sql("ROLLBACK").execute(&mut link).await.unwrap();
-    };
-    let (found, ()) = tokio::join!(searches, others);
-    found.into_iter().for_each(|found| drop(found.unwrap()));
-}
-
-#[tokio::test]
-async fn k25_the_records_of_a_person_and_of_a_call_are_found_by_an_index() {
-    let Some(place) = Place::postgres("k25_the_records_of_a_person_and_of_a_call_are_found_by_an_index")
-    else {
-        return;
-    };
-    place.open("main").await;
-    let mut link = PgConnection::connect(&place.url()).await.unwrap();
-    let records = "INSERT INTO audit (tenant, server, seq, ts, user_id, tool, call_id, happened, previous, sha256, record)
-        SELECT 'default', 'main', number, '', 'user ' || number % 500, 'act', 'call ' || number, 'success', '', '', ''
-        FROM generate_series(1, 20000) AS numbers (number)";
-    sqlx::raw_sql(records).execute(&mut link).await.unwrap();
-    sqlx::raw_sql("ANALYZE audit").execute(&mut link).await.unwrap();
-    for (condition, index) in
-        [("user_id = 'user 7'", "audit_by_user"), ("call_id = 'call 7'", "audit_by_call")]
-    {
-        let sql = format!(
-            "EXPLAIN SELECT record FROM audit WHERE tenant = 'default' AND {condition} ORDER BY position DESC LIMIT 100"
-        );
-        let plan: Vec<String> =
-            sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_all(&mut link).await.unwrap();
-        assert!(plan.iter().any(|line| line.contains(index)), "{condition}: {plan:?}");
-    }
 }
