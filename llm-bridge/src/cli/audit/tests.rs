@@ -291,8 +291,6 @@ async fn u29_the_audit_is_verified_with_heads_that_were_collected_elsewhere() {
     assert!(verdict.whole && verdict.chains[0].found.contains("signed up to record"), "{verdict:?}");
     let rewritten = verify(line(&"0".repeat(64), &key), public.clone()).await.unwrap();
     assert!(!rewritten.whole && rewritten.chains[0].found.contains("has another hash"), "{rewritten:?}");
-    let fault = serde_json::to_value(&rewritten.chains[0].findings.fault).unwrap();
-    assert_eq!(fault, serde_json::json!({"kind": "rewritten", "seq": 1}));
     let unsigned = verify(line(&head.sha256, &key), Vec::new()).await.unwrap();
     assert!(!unsigned.whole && unsigned.faults[0].starts_with("line 1: it is not signed"), "{unsigned:?}");
     let of_other = HeadStatement { tenant: "other".to_owned(), ..statement(1) }.signed(&key);
