@@ -12,7 +12,6 @@ How a page is read:
   is nothing else, for any lines. Lines before, between and behind those that are shown may be others.
   A time and an id of 16 or 32 digits stand for any.
 - A command may fail where what it is to print has `error` in it, and nowhere else.
-- A block of `python` or `js` is a program that is run. What a page installs with `pip` goes into an environment of its own.
 - A block of `rust` or `toml` behind a paragraph that ends with a colon and names a file is that file.
 - What cannot be followed has a comment before it that says why: `<!-- not followed: needs systemd -->`.
 - What the reader has already is made by a command in a comment before the block, `<!-- before: mkdir notes -->`, and a value that only the reader knows is named
@@ -37,13 +36,12 @@ sys.dont_write_bytecode = True
 import environment
 
 PAGES = ["README.md", *(f"docs/{name}.md" for name in (
-    "install", "first-tool", "documents", "access-control", "troubleshooting", "writing-tools", "rust", "axum", "apis", "python",
-    "clients", "clients/curl", "clients/langchain", "clients/pydantic-ai", "clients/vercel-ai-sdk"))]
+    "install", "first-tool", "documents", "access-control", "troubleshooting", "writing-tools", "rust", "axum", "apis",
+    "clients", "clients/curl"))]
 
 # The longest that one command may take: the first one builds the program.
 PATIENCE = 3600
 SERVES = re.compile(r"^\s*(\w+=\S+ )*(cargo run( --)?$|cargo run -- serve|toolrack( serve|$)|cargo xtask dev)")
-PROGRAMS = {"python": ("py", "python3"), "js": ("mjs", "node")}
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"
 ID = r"\b(?:[0-9a-f]{32}|[0-9a-f]{16})\b"
 ADDRESS = "http://127.0.0.1:7331/healthz"
@@ -67,10 +65,6 @@ class Block:
         named = re.findall(rf"`([\w./-]+\.{extension})`", self.before)
         return named[-1] if named else None
 
-    def program(self):
-        """The name of the file that it is run from."""
-        return f"line_{self.line}.{PROGRAMS[self.language][0]}"
-
     def with_values(self, command):
         """A command with what only the reader knows."""
         for name, value in self.values.items():
@@ -83,8 +77,6 @@ class Block:
 
     def commands(self):
         """Each with the lines that belong to it."""
-        if self.language in PROGRAMS:
-            return [f"{PROGRAMS[self.language][1]} {self.program()}"]
         commands, open_ended = [], False
         for line in self.text.splitlines():
             if open_ended and commands:
@@ -106,9 +98,9 @@ def blocks(text):
                 block = Block(fence, "\n".join(body), began, paragraph, comments)
                 if block.language in ("text", "json") and since_commands and not since_commands.output and not since_commands.reason:
                     since_commands.output = block
-                elif block.language == "sh" or block.language in PROGRAMS or block.file():
+                elif block.language == "sh" or block.file():
                     found.append(block)
-                since_commands = block if block.language == "sh" or block.language in PROGRAMS else None
+                since_commands = block if block.language == "sh" else None
                 fence, body, paragraph, comments = None, [], "", []
             else:
                 body.append(line)
@@ -209,10 +201,6 @@ def follow(page, repository, variables):
     """How many blocks passed, how many failed, and how many are not followed."""
     passed, failed, over = 0, 0, 0
     found = blocks((environment.REPOSITORY / page).read_text())
-    if any("pip install" in block.text for block in found if not block.reason):
-        folder = repository.parent / "environments" / page.replace("/", "-")
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        variables = {**variables, "PATH": f"{folder}/bin:{variables['PATH']}"}
     shell = Shell(repository, variables)
     try:
         for block in found:
@@ -227,8 +215,6 @@ def follow(page, repository, variables):
                     (repository / name).write_text(block.text + "\n")
                     print(f"        {place}: {name} is written", flush=True)
                 continue
-            if block.language in PROGRAMS:
-                (repository / block.program()).write_text(block.text + "\n")
             printed = ""
             for command in [*block.first, *map(block.with_values, block.commands())]:
                 text, status = shell.run(command, bool(SERVES.match(command.split("#")[0].rstrip())))
