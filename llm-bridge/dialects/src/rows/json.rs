@@ -1,9 +1,6 @@
 //! Dialects whose calls are JSON objects with the tool's name in them.
 
-use super::{
-    THINK,
-    literals::{LIST, python},
-};
+use super::literals::{LIST, python};
 use crate::{
     json::JsonStyle,
     named::Head,
@@ -14,8 +11,13 @@ const OBJECT: &[Form] = &[Form::Json(JsonStyle::PLAIN)];
 const ARRAY: &[Form] = &[Form::Json(JsonStyle::PLAIN.in_array())];
 
 /// Beside those of Qwen, as the models that learned to think from another one write it.
-const THOUGHT: &[(&str, &str)] =
-    &[THINK[0], THINK[1], THINK[2], THINK[3], ("<|begin_of_thought|>", "<|end_of_thought|>")];
+const THOUGHT: &[(&str, &str)] = &[
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+];
 
 pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("hermes", OBJECT)
