@@ -46,7 +46,7 @@ pub(super) async fn export(
     access: Access,
     Name(id): Name,
     QueryParameters(Parameters { format }): QueryParameters<Parameters>,
-) -> Result<([(HeaderName, HeaderValue); 6], String), ApiError> {
+) -> Result<([(HeaderName, HeaderValue); 7], String), ApiError> {
     let whole = whole(&access, &id).await?;
     let title = match whole.chat.head.title.as_str() {
         "" => "chat".to_owned(),

@@ -62,7 +62,7 @@ pub(super) fn file_operation() -> Operation {
 pub(super) async fn file(
     access: Access,
     Names((id, message, number)): Names<(String, String, usize)>,
-) -> Result<([(HeaderName, HeaderValue); 6], Vec<u8>), ApiError> {
+) -> Result<([(HeaderName, HeaderValue); 7], Vec<u8>), ApiError> {
     access.chat(&id).await?;
     let message = access.store.chat_message(access.key(&id), &message).await?.ok_or_else(unknown)?;
     let size = reading::bytes(&message);
