@@ -3,7 +3,6 @@
 mod calls;
 mod http;
 mod lifecycle;
-mod oauth;
 mod odd;
 mod peer;
 mod pins;
