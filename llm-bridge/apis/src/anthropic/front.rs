@@ -13,6 +13,10 @@ use crate::{
     json::{Field, Object},
 };
 
+/// The field by which a client has the server keep its conversation, and sends what is new. The tool runners of the SDKs try it first, and send
+/// whole conversations once it is refused as the API itself refuses it.
+const THREAD: &str = "thread";
+
 /// Anthropic's Messages, spoken by clients.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AnthropicFront;
@@ -78,6 +82,10 @@ pub(super) fn error_body(failure: &Failure) -> Value {
     let mut error = json!({ "type": kind, "message": message });
     if let Value::Object(fields) = &mut error {
         fields.extend(failure.param.as_ref().map(|param| ("param".to_owned(), json!(param))));
+        if failure.param.as_deref() == Some(THREAD) {
+            let details = json!({"error_code": "thread_unsupported_request", "unsupported": [THREAD]});
+            fields.insert("details".to_owned(), details);
+        }
         if let Some(upstream) = failure.upstream.as_deref() {
             fields.extend(upstream.code.as_ref().map(|code| ("code".to_owned(), json!(code))));
             for (name, value) in &upstream.others {
@@ -93,6 +101,9 @@ fn read_request(body: &[u8]) -> Result<(Request, bool), BadRequest> {
     let mut body = Object::from_body(body)?;
     let mut passing = Passing::of(API);
     let messages = read_messages(&mut body)?;
+    if body.take(THREAD).is_some() {
+        return Err(body.bad(THREAD, "is not offered here: no conversation is kept; send all messages"));
+    }
     let stream = body.bool("stream")?.unwrap_or(false);
     let (choice, parallel) = read_choice(&mut body, &mut passing)?;
     if let Some(servers) = body.take("mcp_servers")

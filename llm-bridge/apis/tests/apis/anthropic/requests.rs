@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolrack_apis::{
-    Content, CountTokens, RawJson, Role, Wire, anthropic::AnthropicFront, openai::OpenAiWire,
+    Content, CountTokens, Front, RawJson, Role, Wire, anthropic::AnthropicFront, openai::OpenAiWire,
 };
 
 use super::{
@@ -23,6 +23,21 @@ proptest! {
     ) {
         let _ = decode(text.as_bytes());
         let _ = decode(&bytes);
+    }
+}
+
+/// By this the SDKs know that they are to send whole conversations.
+#[test]
+fn b13_anthropic_a_thread_is_refused_as_the_api_refuses_it() {
+    for thread in [json!({"type": "create"}), json!({"type": "continue", "previous_message_id": "msg_1"})] {
+        let body =
+            json!({"max_tokens": 9, "thread": thread, "messages": [{"role": "user", "content": "hi"}]});
+        let error = decode(body.to_string().as_bytes()).map(|decoded| decoded.request).unwrap_err();
+        assert_eq!(error.param, "thread");
+        let reply = AnthropicFront.failure(&error.into());
+        let reply: Value = serde_json::from_slice(reply.body()).unwrap();
+        assert_eq!(reply["error"]["details"]["error_code"], "thread_unsupported_request");
+        assert_eq!(reply["error"]["type"], "invalid_request_error");
     }
 }
 

@@ -3,6 +3,7 @@
 mod calls;
 mod http;
 mod lifecycle;
+mod oauth;
 mod odd;
 mod peer;
 mod pins;
