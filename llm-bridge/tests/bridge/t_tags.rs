@@ -27,7 +27,12 @@ async fn called(policy: ToolPolicy, properties: Value, answer: &str) -> (Vec<Val
             .start([Answer::text(answer).into(), Answer::text("Done.").into()])
             .await;
     let reported = rack.ask(true).await;
-    let results = reported.details_of("call_finished").iter().map(|call| call["result"].clone()).collect();
+    // They run at once, and may finish in any order.
+    let finished = reported.details_of("call_finished");
+    let result = |started: &Value| {
+        finished.iter().find(|call| call["id"] == started["id"]).expect("it has finished")["result"].clone()
+    };
+    let results = reported.details_of("call_started").into_iter().map(result).collect();
     (results, reported.content)
 }
 

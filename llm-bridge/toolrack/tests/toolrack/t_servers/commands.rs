@@ -281,7 +281,8 @@ async fn t5_the_audit_is_searched_by_door_decision_and_call() {
         (&["--origin", "http"][..], 7),
         (&["--origin", "http", "--limit", "2"], 2),
         (&["--origin", "http", "--tool", "count.gone"], 1),
-        (&["--origin", "command_line", "--only", "success"], 1),
+        // The call, and the answers to the approvals of both.
+        (&["--origin", "command_line", "--only", "success"], 3),
         (&["--origin", "native"], 0),
         (&["--origin", "text"], 2),
         (&["--origin", &dialect], 2),
