@@ -261,12 +261,14 @@ fn unpacked(packed: &EmbeddedFile) -> std::io::Result<Bytes> {
 }
 
 fn about(path: &str, keep: &'static str, headers: &mut HeaderMap) {
-    let policy = if path == "diagram.html" { FRAME_POLICY } else { PAGE_POLICY };
-    // What is no document has no use for a policy, and there are many of them.
-    if path.ends_with(".html") || path == "worker.js" {
-        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-    }
+    let policy = match path {
+        "diagram.html" => FRAME_POLICY,
+        _ if path.ends_with(".html") || path == "worker.js" => PAGE_POLICY,
+        // What is no document has little use for one, and there are many of them.
+        _ => "default-src 'none'; sandbox",
+    };
     for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, policy),
         (header::CONTENT_TYPE, kind(path)),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),

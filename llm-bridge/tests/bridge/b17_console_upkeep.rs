@@ -36,12 +36,11 @@ struct Noting(Mutex<Vec<String>>);
 impl ErasePerson for Noting {
     async fn erase(&self, tenant: &str, user: &str) -> Result<Erased, String> {
         self.0.lock().unwrap().push(format!("{tenant}/{user}"));
-        let erased = match user {
+        match user {
             "ada" => Ok(Erased { was_known: true, keys: 1, ..Erased::default() }),
             "broken" => Err("the disk is gone".to_owned()),
             _ => Ok(Erased::default()),
-        };
-        erased
+        }
     }
 }
 
@@ -185,7 +184,7 @@ struct Given {
 #[async_trait]
 impl MakeBackup for Given {
     async fn make(&self) -> Result<BackupFile, BackupFault> {
-        let made = match self.has_room.load(Ordering::Relaxed) {
+        match self.has_room.load(Ordering::Relaxed) {
             false => Err(BackupFault::NoRoom("the disk has 1 MiB left".to_owned())),
             true => {
                 let mut file = tempfile::tempfile().unwrap();
@@ -193,8 +192,7 @@ impl MakeBackup for Given {
                 file.rewind().unwrap();
                 Ok(BackupFile { file, bytes: self.bytes as u64, place: Box::new(()) })
             }
-        };
-        made
+        }
     }
 }
 

@@ -303,8 +303,7 @@ impl ConversationStore for MemoryStore {
         since: Timestamp,
         limits: &ConversationLimits,
     ) -> Result<Vec<Arc<str>>, ConversationError> {
-        let chain = self.state.lock().conversations.chain(tenant, user, id, since, limits);
-        chain
+        self.state.lock().conversations.chain(tenant, user, id, since, limits)
     }
 
     async fn delete_response(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool> {
@@ -406,8 +405,7 @@ impl StateStore for MemoryStore {
         expected: Expected<'_>,
         limits: &StateLimits,
     ) -> Result<bool, StateError> {
-        let put = self.state.lock().values.put(space, key, value, expected, limits);
-        put
+        self.state.lock().values.put(space, key, value, expected, limits)
     }
 
     async fn state_keys(&self, space: &StateSpace) -> StoreResult<Vec<String>> {

@@ -89,13 +89,11 @@ impl TestCache {
 #[async_trait]
 impl ManifestCache for TestCache {
     async fn get(&self, module: &str) -> StoreResult<Option<String>> {
-        let fresh = self.check().map(|()| self.fresh.lock().unwrap().get(module).cloned());
-        fresh
+        self.check().map(|()| self.fresh.lock().unwrap().get(module).cloned())
     }
 
     async fn put(&self, module: &str, manifest: &str) -> StoreResult<()> {
-        let put = self.check().map(|()| self.put_text(module, manifest.to_owned()));
-        put
+        self.check().map(|()| self.put_text(module, manifest.to_owned()))
     }
 }
 
@@ -103,14 +101,12 @@ impl ManifestCache for TestCache {
 impl ManifestStore for TestCache {
     async fn kept(&self, module: &str, what: Kept) -> StoreResult<Option<String>> {
         let key = (module.to_owned(), what);
-        let kept = self.check().map(|()| self.kept.lock().unwrap().get(&key).cloned());
-        kept
+        self.check().map(|()| self.kept.lock().unwrap().get(&key).cloned())
     }
 
     async fn keep(&self, module: &str, what: Kept, text: &str) -> StoreResult<()> {
         let (key, text) = ((module.to_owned(), what), text.to_owned());
-        let keep = self.check().map(|()| drop(self.kept.lock().unwrap().insert(key, text)));
-        keep
+        self.check().map(|()| drop(self.kept.lock().unwrap().insert(key, text)))
     }
 }
 
