@@ -103,6 +103,9 @@ const MESSAGE: Document = Document {
 static INDEX: LazyLock<String> = LazyLock::new(|| CHAT.page());
 static ADMIN: LazyLock<String> = LazyLock::new(|| CONSOLE.page());
 static CONNECTING: LazyLock<String> = LazyLock::new(|| CONNECT.page());
+/// For paths without a folder, within one, and within two.
+static MESSAGES: LazyLock<[String; 3]> =
+    LazyLock::new(|| ["", "../", "../../"].map(|root| Document { root, ..MESSAGE }.page()));
 
 /// Whether a request is for a file of the page: the same for everybody, as it is in the program.
 pub(super) fn is_file(method: &Method, path: &str) -> bool {
@@ -177,9 +180,9 @@ fn without_slash(uri: &Uri) -> Option<Response> {
 
 /// A page with nothing but a message, for who asked for this path.
 pub(super) fn message(main: &str, path: &str) -> Response {
-    let root = ["", "../", "../../"].get(path.matches('/').count().saturating_sub(1));
-    let document = Document { root: root.copied().unwrap_or_default(), ..MESSAGE };
-    let mut response = document.page().replace("<!-- message -->\n", main).into_response();
+    let depth = path.matches('/').count().saturating_sub(1);
+    let page = MESSAGES.get(depth).unwrap_or(&MESSAGES[0]);
+    let mut response = page.replace("<!-- message -->\n", main).into_response();
     about("message.html", "no-store", response.headers_mut());
     response
 }

@@ -547,13 +547,6 @@ def _(server):
     expect(set(statuses) == {200, 409} and 2 * len(text) * statuses.count(200) <= 8 * MIB, f"{statuses}")
 
 
-@row("A9", "files of line ends alone", memory=800 * MIB)
-def _(server):
-    for answer in at_once(2, lambda number: server.upload(f"{number}.txt", b"\n" * (50 * MIB), "root")):
-        refused(answer, 422)
-        expect("lines" in answer[1], answer[1])
-
-
 @row("A10", "a result that closes its wrapper")
 def _(server):
     Model.script, Model.asked = calls_first(call("breakout"), style="prompt"), []

@@ -146,8 +146,7 @@ async function whileChatsChange(browser) {
     const names = () => page.locator('.attached .part-name').allInnerTexts().then((all) => all.sort());
     await page.waitForSelector('.attached li:nth-child(3)');
     equal(await names(), ['a.py', 'b.py', 'c.py'], 'attached');
-    await row('Second').click();
-    await page.waitForSelector('.asked:text-is("What is 2 + 2?")');
+    await fresh();
     equal(await names(), [], 'in another chat');
     await ask(page, 'What is 4 + 4?');
     await page.waitForSelector('.asked:text-is("What is 4 + 4?")');
