@@ -181,7 +181,8 @@ fn without_slash(uri: &Uri) -> Option<Response> {
 /// A page with nothing but a message, for who asked for this path.
 pub(super) fn message(main: &str, path: &str) -> Response {
     let depth = path.matches('/').count().saturating_sub(1);
-    let page = MESSAGES.get(depth).unwrap_or(&MESSAGES[0]);
+    let [here, ..] = &*MESSAGES;
+    let page = MESSAGES.get(depth).unwrap_or(here);
     let mut response = page.replace("<!-- message -->\n", main).into_response();
     about("message.html", "no-store", response.headers_mut());
     response
