@@ -29,7 +29,7 @@
 //! ```
 //!
 //! # What may grow
-//! Errors, and what is only read, are `#[non_exhaustive]`. What a [store](store), a [`Source`] or a gate's caller hands over, and the parts of
+//! Errors, and what is only read, are `#[non_exhaustive]`. What a [`store`], a [`Source`] or a gate's caller hands over, and the parts of
 //! a result ([`Content`]), are not: where one is added, the compiler says what does not have it yet, and that is a new version.
 
 #[doc(hidden)]
