@@ -176,8 +176,6 @@ impl Store for Shaky {
         self.kept.revoke_key(tenant, id, at).await
     }
 
-    // These two go on, so that it is the changes themselves that are seen to fail.
-
     async fn put_session(&self, session: Session, most: usize) -> StoreResult<bool> {
         self.kept.put_session(session, most).await
     }
@@ -193,6 +191,8 @@ impl Store for Shaky {
     async fn end_session(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool> {
         self.kept.end_session(tenant, user, id).await
     }
+
+    // These two go on, so that it is the changes themselves that are seen to fail.
 
     async fn revision(&self) -> StoreResult<u64> {
         self.kept.revision().await
