@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn m8_what_a_module_says_of_a_call_is_bounded() {
         let long = "ü".repeat(1 << 20);
-        let failed = json!({"success": false, "error": long, "nearest": vec![&long; 1000]});
+        let failed = json!({"success": false, "error": long, "nearest": vec!["ü".repeat(1000); 1000]});
         let failed = result(failed).unwrap_err();
         assert_eq!(failed.message().len(), MAX_ERROR + 3);
         assert_eq!(failed.nearest(), vec![format!("{}…", "ü".repeat(256)); MAX_NEAREST]);
