@@ -237,6 +237,7 @@ impl Database for File {
             include_str!("schema/sessions_sqlite.sql"),
             include_str!("schema/connections_sqlite.sql"),
             include_str!("schema/chats_context.sql"),
+            include_str!("schema/audit_indexes.sql"),
         ]
     }
 }

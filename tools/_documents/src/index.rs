@@ -7,10 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Document, DocumentKind, Extracted, Graph, GraphQuery};
-use registry_core::{BoxFuture, ToolError};
-
-/// What a store of documents answers to a question, or why it does not.
-pub(super) type Answer<'a, T> = BoxFuture<'a, Result<T, ToolError>>;
+use registry_core::ToolError;
 
 /// Keeps documents and finds passages in them. What it acknowledges it has kept.
 ///
@@ -27,93 +24,96 @@ pub trait DocumentIndex: Send + Sync + 'static {
 
     /// Adds a document, whole or not at all. It takes the place of the one of the same path, unless that has the same hash. `None`, and
     /// nothing is kept, where that would exceed the quota; however many are added at once, on however many servers.
-    fn add_within<'a>(&'a self, document: Document, quota: Option<&'a Quota>) -> Answer<'a, Option<Added>>;
+    async fn add_within(&self, document: Document, quota: Option<&Quota>)
+    -> Result<Option<Added>, ToolError>;
 
     /// Adds a document as [`add_within`](Self::add_within) does, without a quota.
-    fn add(&self, document: Document) -> Answer<'_, Added> {
-        Box::pin(async move {
-            let added = self.add_within(document, None).await?;
-            added.ok_or_else(|| ToolError::failed("a document without a quota was not added"))
-        })
+    async fn add(&self, document: Document) -> Result<Added, ToolError> {
+        let added = self.add_within(document, None).await?;
+        added.ok_or_else(|| ToolError::failed("a document without a quota was not added"))
     }
 
     /// Whether there is room for a document of that path, of which so many bytes are kept.
-    fn has_room<'a>(&'a self, quota: &'a Quota, path: &'a str, bytes: u64) -> Answer<'a, bool>;
+    async fn has_room(&self, quota: &Quota, path: &str, bytes: u64) -> Result<bool, ToolError>;
 
     /// Whether the document of that path is there with that hash.
-    fn has<'a>(&'a self, path: &'a str, hash: &'a str) -> Answer<'a, bool>;
+    async fn has(&self, path: &str, hash: &str) -> Result<bool, ToolError>;
 
     /// Removes the document of that path, and those in the folder of that path; says which.
-    fn remove<'a>(&'a self, path: &'a str) -> Answer<'a, Vec<String>>;
+    async fn remove(&self, path: &str) -> Result<Vec<String>, ToolError>;
 
     /// The documents that pass the filter, by path.
-    fn list<'a>(&'a self, filter: &'a DocumentFilter) -> Answer<'a, Vec<StoredDocument>>;
+    async fn list(&self, filter: &DocumentFilter) -> Result<Vec<StoredDocument>, ToolError>;
 
     /// The first of them, those in the folder `own` before others, without their metadata; and how many there are.
-    fn first<'a>(
-        &'a self,
-        own: &'a str,
+    async fn first(
+        &self,
+        own: &str,
         limit: usize,
-        filter: &'a DocumentFilter,
-    ) -> Answer<'a, (Vec<StoredDocument>, usize)>;
+        filter: &DocumentFilter,
+    ) -> Result<(Vec<StoredDocument>, usize), ToolError>;
 
     /// At most `limit` passages for a question or some words, best first. Any of its telling words is looked for, and where that gives
     /// too few passages, words that begin so; what is written is words only, never a query language.
-    fn search<'a>(
-        &'a self,
-        query: &'a str,
+    async fn search(
+        &self,
+        query: &str,
         limit: usize,
-        filter: &'a DocumentFilter,
-    ) -> Answer<'a, Vec<Passage>>;
+        filter: &DocumentFilter,
+    ) -> Result<Vec<Passage>, ToolError>;
 
     /// At most `limit` passages that have no vector of this model yet, oldest first. One that was kept without numbers has one.
-    fn without_vectors<'a>(&'a self, model: &'a str, limit: usize) -> Answer<'a, Vec<UnreadPassage>>;
+    async fn without_vectors(&self, model: &str, limit: usize) -> Result<Vec<UnreadPassage>, ToolError>;
 
     /// Keeps the vectors that a model made of passages, in place of those of other models. A passage that is gone meanwhile is passed over;
     /// one whose vector has no numbers, or points nowhere, is not asked for again and not found by its vector.
-    fn keep_vectors<'a>(&'a self, model: &'a str, vectors: Vec<(i64, Vec<f32>)>) -> Answer<'a, ()>;
+    async fn keep_vectors(&self, model: &str, vectors: Vec<(i64, Vec<f32>)>) -> Result<(), ToolError>;
 
     /// Forgets vectors of a model, of the documents that pass the filter, so that they are made again; says how many.
-    fn forget_vectors<'a>(
-        &'a self,
-        model: &'a str,
+    async fn forget_vectors(
+        &self,
+        model: &str,
         which: Forgotten,
-        filter: &'a DocumentFilter,
-    ) -> Answer<'a, usize>;
+        filter: &DocumentFilter,
+    ) -> Result<usize, ToolError>;
 
     /// Gives a kind of work to one who asks for it, for so many seconds, unless another has it; one who has it may ask again.
-    fn claim<'a>(&'a self, work: &'a str, holder: &'a str, seconds: u32) -> Answer<'a, bool>;
+    async fn claim(&self, work: &str, holder: &str, seconds: u32) -> Result<bool, ToolError>;
 
     /// Lets others have it.
-    fn release<'a>(&'a self, work: &'a str, holder: &'a str) -> Answer<'a, ()>;
+    async fn release(&self, work: &str, holder: &str) -> Result<(), ToolError>;
 
     /// At most `limit` passages whose vectors of this model are nearest to a vector, nearest first. The score is the cosine. Vectors of
     /// another length are left out.
-    fn nearest<'a>(
-        &'a self,
-        model: &'a str,
-        vector: &'a [f32],
+    async fn nearest(
+        &self,
+        model: &str,
+        vector: &[f32],
         limit: usize,
-        filter: &'a DocumentFilter,
-    ) -> Answer<'a, Vec<Passage>>;
+        filter: &DocumentFilter,
+    ) -> Result<Vec<Passage>, ToolError>;
 
     /// The rows of one SQL `SELECT` over the view `documents`, whose columns are in [`METADATA_COLUMNS`]. Nothing else gets through: no
     /// second statement, no other table, no function that does more than look, nothing that writes.
     ///
     /// The error of what is refused or wrong says why, in the words of the database where they are its own.
-    fn select<'a>(&'a self, sql: &'a str) -> Answer<'a, MetadataRows>;
+    async fn select(&self, sql: &str) -> Result<MetadataRows, ToolError>;
 
     /// At most `limit` passages that no model has been through for names and relations, oldest first, of the documents that pass the filter.
-    fn unextracted<'a>(&'a self, limit: usize, filter: &'a DocumentFilter) -> Answer<'a, Vec<UnreadPassage>>;
+    async fn unextracted(
+        &self,
+        limit: usize,
+        filter: &DocumentFilter,
+    ) -> Result<Vec<UnreadPassage>, ToolError>;
 
     /// How many passages no model has been through, of the documents that pass the filter.
-    fn count_unextracted<'a>(&'a self, filter: &'a DocumentFilter) -> Answer<'a, usize>;
+    async fn count_unextracted(&self, filter: &DocumentFilter) -> Result<usize, ToolError>;
 
     /// Adds what a model extracted from passages to the graph, and marks them as read. A passage that is gone meanwhile is passed over.
-    fn keep_extracted<'a>(&'a self, model: &'a str, passages: Vec<(i64, Extracted)>) -> Answer<'a, ()>;
+    async fn keep_extracted(&self, model: &str, passages: Vec<(i64, Extracted)>) -> Result<(), ToolError>;
 
     /// What has to do with a name. One that no document has is an error that lists those that are near.
-    fn graph<'a>(&'a self, query: &'a GraphQuery) -> Answer<'a, Graph>;
+    async fn graph(&self, query: &GraphQuery) -> Result<Graph, ToolError>;
 }
 
 /// The columns of the view `documents`, with their types and what is in them.

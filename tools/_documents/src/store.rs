@@ -13,7 +13,6 @@ use super::{
     MetadataRows, Passage, Quota, StoredDocument, UnreadPassage,
     database::{Database, Statement},
     graph::walk,
-    index::Answer,
     query::{TextQuery, fill_up},
     rows::{Rows, extracted_rows, folder},
     sql::{PASSAGE, narrow, seconds},
@@ -35,249 +34,221 @@ impl<D: Database> DocumentIndex for D {
         self.look(false).boxed().await
     }
 
-    fn add_within<'a>(
-        &'a self,
+    async fn add_within(
+        &self,
         mut document: Document,
-        quota: Option<&'a Quota>,
-    ) -> Answer<'a, Option<Added>> {
-        Box::pin(async move {
-            if self.has(&document.path, &document.hash).await? {
-                return Ok(Some(Added::Unchanged));
-            }
-            // Neither the words of SQLite nor any text of PostgreSQL has a place for it.
-            for line in document.lines.iter_mut().filter(|line| line.text.contains('\0')) {
-                line.text = line.text.replace('\0', " ");
-            }
-            let (document, rows) = Rows::of(document, D::words).await?;
-            let added = in_transaction(self, async |transaction| {
-                if let Some(quota) = quota {
-                    let kept = D::write(transaction, kept(self, quota, &document.path)).await?;
-                    if !fits(quota, kept, u64::try_from(rows.kept).unwrap_or_default()) {
-                        return Ok(None);
-                    }
+        quota: Option<&Quota>,
+    ) -> Result<Option<Added>, ToolError> {
+        if self.has(&document.path, &document.hash).await? {
+            return Ok(Some(Added::Unchanged));
+        }
+        // Neither the words of SQLite nor any text of PostgreSQL has a place for it.
+        for line in document.lines.iter_mut().filter(|line| line.text.contains('\0')) {
+            line.text = line.text.replace('\0', " ");
+        }
+        let (document, rows) = Rows::of(document, D::words).await?;
+        let added = in_transaction(self, async |transaction| {
+            if let Some(quota) = quota {
+                let kept = D::write(transaction, kept(self, quota, &document.path)).await?;
+                if !fits(quota, kept, u64::try_from(rows.kept).unwrap_or_default()) {
+                    return Ok(None);
                 }
-                replace(self, transaction, &document, &rows).await.map(Some)
-            });
-            let added = added.await?;
-            if added == Some(Added::Updated) {
-                self.give_back().await;
             }
-            if added.is_some() {
-                self.update(|contents| contents.documents = true);
-            }
-            Ok(added)
-        })
+            replace(self, transaction, &document, &rows).await.map(Some)
+        });
+        let added = added.await?;
+        if added == Some(Added::Updated) {
+            self.give_back().await;
+        }
+        if added.is_some() {
+            self.update(|contents| contents.documents = true);
+        }
+        Ok(added)
     }
 
-    fn has_room<'a>(&'a self, quota: &'a Quota, path: &'a str, bytes: u64) -> Answer<'a, bool> {
-        Box::pin(async move { Ok(fits(quota, self.rows(kept(self, quota, path)).await?, bytes)) })
+    async fn has_room(&self, quota: &Quota, path: &str, bytes: u64) -> Result<bool, ToolError> {
+        Ok(fits(quota, self.rows(kept(self, quota, path)).await?, bytes))
     }
 
-    fn has<'a>(&'a self, path: &'a str, hash: &'a str) -> Answer<'a, bool> {
-        Box::pin(async move {
-            let found = self.rows(Statement::new(self, D::SQL.has).given(path).given(hash)).await?;
-            Ok(found.contains(&(true,)))
-        })
+    async fn has(&self, path: &str, hash: &str) -> Result<bool, ToolError> {
+        let found = self.rows(Statement::new(self, D::SQL.has).given(path).given(hash)).await?;
+        Ok(found.contains(&(true,)))
     }
 
-    fn remove<'a>(&'a self, path: &'a str) -> Answer<'a, Vec<String>> {
-        Box::pin(async move {
-            let removed = in_transaction(self, async |transaction| {
-                let remove = Statement::new(self, D::SQL.remove).given(path).given(&*folder(path));
-                let removed = D::write::<(String,)>(transaction, remove).await?;
-                remove_unmentioned(self, transaction).await?;
-                Ok(removed)
-            });
-            let mut removed: Vec<String> = removed.await?.into_iter().map(|(path,)| path).collect();
-            removed.sort();
-            if !removed.is_empty() {
-                self.give_back().await;
-            }
-            self.look(true).await;
+    async fn remove(&self, path: &str) -> Result<Vec<String>, ToolError> {
+        let removed = in_transaction(self, async |transaction| {
+            let remove = Statement::new(self, D::SQL.remove).given(path).given(&*folder(path));
+            let removed = D::write::<(String,)>(transaction, remove).await?;
+            remove_unmentioned(self, transaction).await?;
             Ok(removed)
-        })
+        });
+        let mut removed: Vec<String> = removed.await?.into_iter().map(|(path,)| path).collect();
+        removed.sort();
+        if !removed.is_empty() {
+            self.give_back().await;
+        }
+        self.look(true).await;
+        Ok(removed)
     }
 
-    fn list<'a>(&'a self, filter: &'a DocumentFilter) -> Answer<'a, Vec<StoredDocument>> {
-        Box::pin(async move {
-            let mut list = Statement::new(self, D::SQL.list);
-            narrow(&mut list, filter);
-            list.push(" ORDER BY path");
-            self.rows(list).await
-        })
+    async fn list(&self, filter: &DocumentFilter) -> Result<Vec<StoredDocument>, ToolError> {
+        let mut list = Statement::new(self, D::SQL.list);
+        narrow(&mut list, filter);
+        list.push(" ORDER BY path");
+        self.rows(list).await
     }
 
-    fn first<'a>(
-        &'a self,
-        own: &'a str,
+    async fn first(
+        &self,
+        own: &str,
         limit: usize,
-        filter: &'a DocumentFilter,
-    ) -> Answer<'a, (Vec<StoredDocument>, usize)> {
-        Box::pin(async move {
-            let own = folder(own);
-            let mut list = Statement::new(self, D::SQL.listed);
-            narrow(&mut list, filter);
-            list.push(" ORDER BY substr(path, 1, CAST(").bind(own.chars().count());
-            list.push(" AS INTEGER)) = ").bind(&*own).push(" DESC, path LIMIT ").bind(limit);
-            let mut count = Statement::new(self, D::SQL.count);
-            narrow(&mut count, filter);
-            Ok((self.rows(list).await?, counted(self.rows(count).await?)))
-        })
+        filter: &DocumentFilter,
+    ) -> Result<(Vec<StoredDocument>, usize), ToolError> {
+        let own = folder(own);
+        let mut list = Statement::new(self, D::SQL.listed);
+        narrow(&mut list, filter);
+        list.push(" ORDER BY substr(path, 1, CAST(").bind(own.chars().count());
+        list.push(" AS INTEGER)) = ").bind(&*own).push(" DESC, path LIMIT ").bind(limit);
+        let mut count = Statement::new(self, D::SQL.count);
+        narrow(&mut count, filter);
+        Ok((self.rows(list).await?, counted(self.rows(count).await?)))
     }
 
-    fn search<'a>(
-        &'a self,
-        question: &'a str,
+    async fn search(
+        &self,
+        question: &str,
         limit: usize,
-        filter: &'a DocumentFilter,
-    ) -> Answer<'a, Vec<Passage>> {
-        Box::pin(async move {
-            let asked = TextQuery::of(question)?;
-            let matching = async |beginning| {
-                let words = D::query(&asked, beginning);
-                let found = Statement::new(self, [PASSAGE, D::SQL.matching].concat()).given(&*words);
-                self.rows(best::<D>(found, limit, filter)).await
-            };
-            let mut passages = matching(false).await?;
-            if passages.len() < limit {
-                fill_up(&mut passages, matching(true).await?, limit);
+        filter: &DocumentFilter,
+    ) -> Result<Vec<Passage>, ToolError> {
+        let asked = TextQuery::of(question)?;
+        let matching = async |beginning| {
+            let words = D::query(&asked, beginning);
+            let found = Statement::new(self, [PASSAGE, D::SQL.matching].concat()).given(&*words);
+            self.rows(best::<D>(found, limit, filter)).await
+        };
+        let mut passages = matching(false).await?;
+        if passages.len() < limit {
+            fill_up(&mut passages, matching(true).await?, limit);
+        }
+        Ok(passages)
+    }
+
+    async fn without_vectors(&self, model: &str, limit: usize) -> Result<Vec<UnreadPassage>, ToolError> {
+        self.rows(Statement::new(self, D::SQL.without_vectors).given(model).given(limit)).await
+    }
+
+    async fn keep_vectors(&self, model: &str, vectors: Vec<(i64, Vec<f32>)>) -> Result<(), ToolError> {
+        let (vectors, dimensions) = all_normalised(vectors);
+        in_transaction(self, async |transaction| {
+            if dimensions > 0 {
+                // Of what the model's name stood for before.
+                let others = Forgotten::OtherThan(dimensions);
+                D::write::<(i64,)>(transaction, forget(self, model, others)).await?;
             }
-            Ok(passages)
-        })
-    }
-
-    fn without_vectors<'a>(&'a self, model: &'a str, limit: usize) -> Answer<'a, Vec<UnreadPassage>> {
-        self.rows(Statement::new(self, D::SQL.without_vectors).given(model).given(limit)).boxed()
-    }
-
-    fn keep_vectors<'a>(&'a self, model: &'a str, vectors: Vec<(i64, Vec<f32>)>) -> Answer<'a, ()> {
-        Box::pin(async move {
-            let (vectors, dimensions) = all_normalised(vectors);
-            in_transaction(self, async |transaction| {
-                if dimensions > 0 {
-                    // Of what the model's name stood for before.
-                    let others = Forgotten::OtherThan(dimensions);
-                    D::write::<(i64,)>(transaction, forget(self, model, others)).await?;
-                }
-                for (passage, vector) in vectors {
-                    let length = vector.len();
-                    let keep = Statement::new(self, D::SQL.keep_vector).given(model).given(passage);
-                    D::write::<()>(transaction, keep.given(vector).given(length)).await?;
-                }
-                Ok(())
-            })
-            .await
-        })
-    }
-
-    fn forget_vectors<'a>(
-        &'a self,
-        model: &'a str,
-        which: Forgotten,
-        filter: &'a DocumentFilter,
-    ) -> Answer<'a, usize> {
-        Box::pin(async move {
-            let mut forget = forget(self, model, which);
-            if *filter != DocumentFilter::default() {
-                forget.push(D::SQL.of_passages);
-                narrow(&mut forget, filter);
-                forget.push(")");
-            }
-            forget.push(" RETURNING chunk");
-            in_transaction(self, async |transaction| Ok(D::write::<(i64,)>(transaction, forget).await?.len()))
-                .await
-        })
-    }
-
-    fn claim<'a>(&'a self, work: &'a str, holder: &'a str, seconds: u32) -> Answer<'a, bool> {
-        Box::pin(async move {
-            let claim =
-                Statement::new(self, D::SQL.claim).given(work).given(holder).given(i64::from(seconds));
-            let given = async |transaction: &mut D::Transaction| D::write::<(i64,)>(transaction, claim).await;
-            Ok(!in_transaction(self, given).await?.is_empty())
-        })
-    }
-
-    fn release<'a>(&'a self, work: &'a str, holder: &'a str) -> Answer<'a, ()> {
-        Box::pin(async move {
-            let release = Statement::new(self, D::SQL.release).given(work).given(holder);
-            let gone = async |transaction: &mut D::Transaction| D::write::<()>(transaction, release).await;
-            in_transaction(self, gone).await.map(drop)
-        })
-    }
-
-    fn nearest<'a>(
-        &'a self,
-        model: &'a str,
-        vector: &'a [f32],
-        limit: usize,
-        filter: &'a DocumentFilter,
-    ) -> Answer<'a, Vec<Passage>> {
-        Box::pin(async move {
-            let Some(vector) = normalised(vector.to_vec()) else {
-                return Err(ToolError::invalid(
-                    "a vector of zeros or of no finite numbers is near to nothing",
-                ));
-            };
-            let (nearest, length) = (Database::nearest(self).await?, vector.len());
-            let found = Statement::new(self, [PASSAGE, nearest].concat());
-            let found = found.given(vector).given(model).given(length);
-            let compared = self.rows_within(best::<D>(found, limit, filter), COMPARING);
-            let late = || self.fault(format!("vectors were not compared within {} s", COMPARING.as_secs()));
-            tokio::time::timeout(COMPARING, compared).await.unwrap_or_else(|_| Err(late()))
-        })
-    }
-
-    fn select<'a>(&'a self, sql: &'a str) -> Answer<'a, MetadataRows> {
-        Database::select(self, sql).boxed()
-    }
-
-    fn unextracted<'a>(&'a self, limit: usize, filter: &'a DocumentFilter) -> Answer<'a, Vec<UnreadPassage>> {
-        Box::pin(async move {
-            let mut unread = Statement::new(self, [UNREAD, D::SQL.unextracted].concat());
-            narrow(&mut unread, filter);
-            unread.push(" ORDER BY passage.id LIMIT ").bind(limit);
-            self.rows(unread).await
-        })
-    }
-
-    fn count_unextracted<'a>(&'a self, filter: &'a DocumentFilter) -> Answer<'a, usize> {
-        Box::pin(async move {
-            let mut count = Statement::new(self, ["SELECT count(*)", D::SQL.unextracted].concat());
-            narrow(&mut count, filter);
-            Ok(counted(self.rows(count).await?))
-        })
-    }
-
-    fn keep_extracted<'a>(&'a self, model: &'a str, passages: Vec<(i64, Extracted)>) -> Answer<'a, ()> {
-        Box::pin(async move {
-            in_transaction(self, async |transaction| {
-                for (passage, extracted) in &passages {
-                    let mark = Statement::new(self, D::SQL.mark_extracted).given(model).given(*passage);
-                    if D::write::<(i64,)>(transaction, mark).await?.is_empty() {
-                        continue;
-                    }
-                    let (names, relations) = extracted_rows(extracted);
-                    let [add_names, add_mentions] = D::SQL.add_names;
-                    let steps =
-                        [(add_names, &names), (add_mentions, &names), (D::SQL.add_relations, &relations)];
-                    for (sql, rows) in steps {
-                        let add = Statement::new(self, sql).given(*passage).given(rows.as_str());
-                        D::write::<()>(transaction, add).await?;
-                    }
-                }
-                Ok(())
-            })
-            .await?;
-            if passages.iter().any(|(_, extracted)| !extracted.names.is_empty()) {
-                self.update(|contents| contents.graph = true);
+            for (passage, vector) in vectors {
+                let length = vector.len();
+                let keep = Statement::new(self, D::SQL.keep_vector).given(model).given(passage);
+                D::write::<()>(transaction, keep.given(vector).given(length)).await?;
             }
             Ok(())
         })
+        .await
     }
 
-    fn graph<'a>(&'a self, query: &'a GraphQuery) -> Answer<'a, Graph> {
-        Box::pin(walk(self, query))
+    async fn forget_vectors(
+        &self,
+        model: &str,
+        which: Forgotten,
+        filter: &DocumentFilter,
+    ) -> Result<usize, ToolError> {
+        let mut forget = forget(self, model, which);
+        if *filter != DocumentFilter::default() {
+            forget.push(D::SQL.of_passages);
+            narrow(&mut forget, filter);
+            forget.push(")");
+        }
+        forget.push(" RETURNING chunk");
+        in_transaction(self, async |transaction| Ok(D::write::<(i64,)>(transaction, forget).await?.len()))
+            .await
+    }
+
+    async fn claim(&self, work: &str, holder: &str, seconds: u32) -> Result<bool, ToolError> {
+        let claim = Statement::new(self, D::SQL.claim).given(work).given(holder).given(i64::from(seconds));
+        let given = async |transaction: &mut D::Transaction| D::write::<(i64,)>(transaction, claim).await;
+        Ok(!in_transaction(self, given).await?.is_empty())
+    }
+
+    async fn release(&self, work: &str, holder: &str) -> Result<(), ToolError> {
+        let release = Statement::new(self, D::SQL.release).given(work).given(holder);
+        let gone = async |transaction: &mut D::Transaction| D::write::<()>(transaction, release).await;
+        in_transaction(self, gone).await.map(drop)
+    }
+
+    async fn nearest(
+        &self,
+        model: &str,
+        vector: &[f32],
+        limit: usize,
+        filter: &DocumentFilter,
+    ) -> Result<Vec<Passage>, ToolError> {
+        let Some(vector) = normalised(vector.to_vec()) else {
+            return Err(ToolError::invalid("a vector of zeros or of no finite numbers is near to nothing"));
+        };
+        let (nearest, length) = (Database::nearest(self).await?, vector.len());
+        let found = Statement::new(self, [PASSAGE, nearest].concat());
+        let found = found.given(vector).given(model).given(length);
+        let compared = self.rows_within(best::<D>(found, limit, filter), COMPARING);
+        let late = || self.fault(format!("vectors were not compared within {} s", COMPARING.as_secs()));
+        tokio::time::timeout(COMPARING, compared).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn select(&self, sql: &str) -> Result<MetadataRows, ToolError> {
+        Database::select(self, sql).await
+    }
+
+    async fn unextracted(
+        &self,
+        limit: usize,
+        filter: &DocumentFilter,
+    ) -> Result<Vec<UnreadPassage>, ToolError> {
+        let mut unread = Statement::new(self, [UNREAD, D::SQL.unextracted].concat());
+        narrow(&mut unread, filter);
+        unread.push(" ORDER BY passage.id LIMIT ").bind(limit);
+        self.rows(unread).await
+    }
+
+    async fn count_unextracted(&self, filter: &DocumentFilter) -> Result<usize, ToolError> {
+        let mut count = Statement::new(self, ["SELECT count(*)", D::SQL.unextracted].concat());
+        narrow(&mut count, filter);
+        Ok(counted(self.rows(count).await?))
+    }
+
+    async fn keep_extracted(&self, model: &str, passages: Vec<(i64, Extracted)>) -> Result<(), ToolError> {
+        in_transaction(self, async |transaction| {
+            for (passage, extracted) in &passages {
+                let mark = Statement::new(self, D::SQL.mark_extracted).given(model).given(*passage);
+                if D::write::<(i64,)>(transaction, mark).await?.is_empty() {
+                    continue;
+                }
+                let (names, relations) = extracted_rows(extracted);
+                let [add_names, add_mentions] = D::SQL.add_names;
+                let steps = [(add_names, &names), (add_mentions, &names), (D::SQL.add_relations, &relations)];
+                for (sql, rows) in steps {
+                    let add = Statement::new(self, sql).given(*passage).given(rows.as_str());
+                    D::write::<()>(transaction, add).await?;
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        if passages.iter().any(|(_, extracted)| !extracted.names.is_empty()) {
+            self.update(|contents| contents.graph = true);
+        }
+        Ok(())
+    }
+
+    async fn graph(&self, query: &GraphQuery) -> Result<Graph, ToolError> {
+        walk(self, query).await
     }
 }
 

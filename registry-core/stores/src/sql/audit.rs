@@ -340,3 +340,33 @@ fn select(filter: &AuditFilter, chain: Option<(Arc<str>, i64)>) -> Statement {
     sql += &format!(" ORDER BY {order} LIMIT ${}", values.len());
     Statement::new(sql, values)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SqliteSettings;
+
+    #[tokio::test]
+    async fn k25_no_page_of_the_audit_is_sorted_and_a_call_is_looked_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteSettings::new(folder.path().join("toolrack.db")).open().await.unwrap();
+        let all = AuditFilter { tenant: "default".into(), limit: 50, ..AuditFilter::default() };
+        let of_a_user = AuditFilter { user: Some("ada".into()), newest_first: true, ..all.clone() };
+        let of_a_call = AuditFilter { call_id: Some("call-1".into()), newest_first: true, ..all.clone() };
+        for (filter, index) in
+            [(all, "audit_by_tenant"), (of_a_user, "audit_by_tenant"), (of_a_call, "audit_by_call")]
+        {
+            let Statement { sql, values } = select(&filter, None);
+            let explain = Statement::new(format!("EXPLAIN QUERY PLAN {sql}"), values);
+            let step = |mut row: Row| {
+                for _ in 0..3 {
+                    row.int()?;
+                }
+                row.text()
+            };
+            let plan = store.read(explain, step).await.unwrap().concat();
+            assert!(plan.contains(index), "{plan}");
+            assert!(index == "audit_by_call" || !plan.contains("ORDER BY"), "{plan}");
+        }
+    }
+}
