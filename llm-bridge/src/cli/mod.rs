@@ -333,13 +333,22 @@ fn start_log(command: Option<&Command>, verbose: bool) -> Result<(), String> {
     })?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(|| terminal::LogWriter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
         // A closed standard error is not an error.
         .log_internal_errors(false);
     // A second program in one process, as in a test, keeps the first one's log.
-    let _ = log.try_init();
+    let _ = match std::env::var("TOOLRACK_LOG_FORMAT").as_deref() {
+        Err(_) | Ok("" | "text") => log
+            .with_writer(|| terminal::LogWriter)
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_target(false)
+            .try_init(),
+        Ok("json") => {
+            log.with_writer(std::io::stderr).json().flatten_event(true).with_current_span(false).try_init()
+        }
+        Ok(other) => {
+            return Err(format!("TOOLRACK_LOG_FORMAT: there is no format {other:?}; write `text` or `json`"));
+        }
+    };
     Ok(())
 }
 

@@ -94,6 +94,24 @@ fn wrong_usage_is_told_as_such() {
     assert!(!output.status.success() && reported(&output).contains("TOOLRACK_LOG"), "{}", reported(&output));
     let output = toolrack(&["tools", "list", "--verbose"], &[("TOOLRACK_LOG", "a=b=c")], b"");
     assert!(output.status.success(), "{}", reported(&output));
+    let output = toolrack(&["tools", "list"], &[("TOOLRACK_LOG_FORMAT", "xml")], b"");
+    assert!(
+        !output.status.success() && reported(&output).contains("`text` or `json`"),
+        "{}",
+        reported(&output)
+    );
+}
+
+#[test]
+fn the_log_is_an_object_a_line_where_that_is_asked_for() {
+    let output =
+        toolrack(&["tools", "list"], &[("TOOLRACK_LOG", "debug"), ("TOOLRACK_LOG_FORMAT", "json")], b"");
+    let log = reported(&output);
+    assert!(output.status.success() && !log.is_empty(), "{log}");
+    for line in log.lines() {
+        let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert!(event["timestamp"].is_string() && event["level"].is_string(), "{line}");
+    }
 }
 
 #[test]
