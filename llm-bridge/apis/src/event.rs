@@ -60,6 +60,19 @@ pub enum FinishReason {
     Other(String),
 }
 
+impl FinishReason {
+    /// The reason as chat completions say it.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Stop | Self::StopSequence(_) => "stop",
+            Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
+            Self::ContentFilter => "content_filter",
+            Self::Other(word) => word,
+        }
+    }
+}
+
 /// The tokens used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {

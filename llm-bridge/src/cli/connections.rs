@@ -1,19 +1,17 @@
 //! `toolrack connections`: the accounts that users have let this server into, and the key that they are sealed with.
 
-use std::{fs, io, io::Write, path::Path, process::ExitCode, sync::Arc};
+use std::{fs, io, path::Path, process::ExitCode, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::Subcommand;
-use registry_core::{
-    private::private_folder,
-    store::{ConnectionStore, MemoryStore},
-};
+use registry_core::store::{ConnectionStore, MemoryStore};
 use serde_json::json;
 use toolrack_remote::mcp::oauth::{Connections, SealingKey};
 
 use super::{
     Settings,
     out::{count, print_line, second, table, tell},
+    secret_file,
     store::Stores,
     terminal::one_line,
 };
@@ -112,9 +110,7 @@ pub(super) fn without_stores(settings: &Settings) -> Result<Connections, String>
 
 /// A key that opens nothing of before.
 fn random() -> Result<SealingKey, String> {
-    let mut bytes = [0; SealingKey::LEN];
-    getrandom::fill(&mut bytes).map_err(|fault| fault.to_string())?;
-    SealingKey::new(&bytes)
+    SealingKey::new(&secret_file::random().map_err(|fault| fault.to_string())?)
 }
 
 fn new(settings: &Settings, store: Arc<dyn ConnectionStore>, key: SealingKey) -> Result<Connections, String> {
@@ -127,7 +123,9 @@ fn new(settings: &Settings, store: Arc<dyn ConnectionStore>, key: SealingKey) ->
 fn key(file: &Path) -> Result<SealingKey, String> {
     let text = match fs::read_to_string(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            create(file).map_err(|error| error.to_string())?;
+            let made = secret_file::random();
+            let made = made.and_then(|bytes| secret_file::create(file, &STANDARD.encode(bytes)));
+            made.map_err(|error| error.to_string())?;
             fs::read_to_string(file)
         }
         read => read,
@@ -139,20 +137,4 @@ fn key(file: &Path) -> Result<SealingKey, String> {
         "this is no key of 32 bytes as Base64; make one with `openssl rand -base64 32`, or remove the file"
             .to_owned()
     })
-}
-
-fn create(file: &Path) -> io::Result<()> {
-    let mut bytes = [0; SealingKey::LEN];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    private_folder(folder)?;
-    // Readable by nobody else.
-    let mut written = tempfile::NamedTempFile::new_in(folder)?;
-    writeln!(written, "{}", STANDARD.encode(bytes))?;
-    written.as_file().sync_all()?;
-    match written.persist_noclobber(file) {
-        // Another program was first.
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        other => other.map(drop).map_err(|error| error.error),
-    }
 }

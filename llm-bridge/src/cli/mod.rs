@@ -42,6 +42,7 @@ mod progress;
 mod redis;
 mod reports;
 mod running;
+mod secret_file;
 mod serve;
 pub mod settings;
 mod store;

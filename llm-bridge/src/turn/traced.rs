@@ -109,14 +109,7 @@ fn set_usage(span: &mut Span, usage: &Usage) {
 }
 
 fn set_reason(span: &mut Span, reason: &FinishReason) {
-    let word = match reason {
-        FinishReason::Stop | FinishReason::StopSequence(_) => "stop",
-        FinishReason::Length => "length",
-        FinishReason::ToolCalls => "tool_calls",
-        FinishReason::ContentFilter => "content_filter",
-        FinishReason::Other(word) => word,
-    };
-    span.set("gen_ai.response.finish_reasons", json!([word]));
+    span.set("gen_ai.response.finish_reasons", json!([reason.as_str()]));
 }
 
 fn kind_of(error: &UpstreamError) -> &'static str {

@@ -91,6 +91,25 @@ const LLAMA_CPP: ContextSource =
 /// The id of a server like this one.
 pub(super) const TOOLRACK: &str = "toolrack";
 
+/// What a server is like of which nothing else is said: it speaks OpenAI's API, and no more.
+const LIKE_OPENAI: ServerKind = ServerKind {
+    id: "",
+    name: "",
+    usual: "",
+    signs: &[],
+    api: UpstreamApi::OpenAi,
+    list: ModelList::OpenAi,
+    context: ContextSource::List,
+    grammar: None,
+    triggered: None,
+    completion: None,
+    ignores_tool_choice: false,
+    template_arguments: false,
+    continues: &[],
+    for_tools: "",
+    for_context: "",
+};
+
 /// The kinds, in the order in which their signs are looked for: some servers imitate others, and stand before them.
 pub const KINDS: [ServerKind; 9] = [
     // It lists the models of its own model server as they are, and passes `/api/version` on.
@@ -99,17 +118,9 @@ pub const KINDS: [ServerKind; 9] = [
         name: "Toolrack",
         usual: "http://127.0.0.1:7331/v1",
         signs: &[Sign::Header { name: VIA, begins: "" }],
-        api: UpstreamApi::OpenAi,
-        list: ModelList::OpenAi,
-        context: ContextSource::List,
-        grammar: None,
-        triggered: None,
-        completion: None,
-        ignores_tool_choice: false,
-        template_arguments: false,
-        continues: &[],
         for_tools: "see the log of that Toolrack, which describes tools to its model where its model server refuses them",
         for_context: "give the model server behind that Toolrack a larger context",
+        ..LIKE_OPENAI
     },
     // `koboldcpp.py`, which answers Ollama's `/api/version` too.
     ServerKind {
@@ -120,17 +131,12 @@ pub const KINDS: [ServerKind; 9] = [
             Sign::OwnedBy("koboldcpp"),
             Sign::Json { path: "/api/extra/version", pointer: "/result", begins: "KoboldCpp" },
         ],
-        api: UpstreamApi::OpenAi,
-        list: ModelList::OpenAi,
         context: ContextSource::Json { path: "/api/extra/true_max_context_length", pointer: "/value" },
         grammar: Some(&["grammar"]),
-        triggered: None,
-        completion: None,
         ignores_tool_choice: true,
-        template_arguments: false,
-        continues: &[],
         for_tools: "start KoboldCpp with --jinja --jinja-tools",
         for_context: "start KoboldCpp with a larger --contextsize",
+        ..LIKE_OPENAI
     },
     // `server/routes.go`; <https://docs.ollama.com/api-reference/get-version>.
     ServerKind {
@@ -141,14 +147,11 @@ pub const KINDS: [ServerKind; 9] = [
         api: UpstreamApi::Ollama,
         list: ModelList::Ollama,
         context: ContextSource::Ollama,
-        grammar: None,
-        triggered: None,
         completion: Some(CompletionForm::Ollama),
         ignores_tool_choice: true,
-        template_arguments: false,
-        continues: &[],
         for_tools: "`ollama show MODEL` has to list the capability `tools`; pull a model that has it",
         for_context: "raise `num_ctx` or `max_num_ctx` of the upstream",
+        ..LIKE_OPENAI
     },
     // `llamafile/server/v1_models.cpp` and `client.cpp`. From 0.10 on it is llama.cpp's own server, and recognised as that.
     ServerKind {
@@ -156,17 +159,12 @@ pub const KINDS: [ServerKind; 9] = [
         name: "llamafile",
         usual: "http://127.0.0.1:8080/v1",
         signs: &[Sign::Header { name: "server", begins: "llamafile" }, Sign::OwnedBy("llamafile")],
-        api: UpstreamApi::OpenAi,
-        list: ModelList::OpenAi,
         context: LLAMA_CPP,
         grammar: Some(&["grammar"]),
-        triggered: None,
         completion: Some(CompletionForm::LlamaCpp),
-        ignores_tool_choice: false,
-        template_arguments: false,
-        continues: &[],
         for_tools: "take llamafile 0.10 or newer; earlier ones have no tools",
         for_context: "start llamafile with a larger --ctx-size",
+        ..LIKE_OPENAI
     },
     // `tools/server/server-http.cpp` and `server-context.cpp`. It answers `/api/tags` as Ollama does, but not `/api/version`.
     ServerKind {
@@ -174,17 +172,14 @@ pub const KINDS: [ServerKind; 9] = [
         name: "llama.cpp",
         usual: "http://127.0.0.1:8080/v1",
         signs: &[Sign::Header { name: "server", begins: "llama.cpp" }, Sign::OwnedBy("llamacpp")],
-        api: UpstreamApi::OpenAi,
-        list: ModelList::OpenAi,
         context: LLAMA_CPP,
         grammar: Some(&["grammar"]),
         triggered: Some(TriggeredForm::LlamaCpp),
         completion: Some(CompletionForm::LlamaCpp),
-        ignores_tool_choice: false,
         template_arguments: true,
-        continues: &[],
         for_tools: "start llama-server with --jinja",
         for_context: "start llama-server with a larger --ctx-size, which its --parallel slots share",
+        ..LIKE_OPENAI
     },
     // <https://lmstudio.ai/docs/api/rest-api>. It answers every path with 200.
     ServerKind {
@@ -195,17 +190,11 @@ pub const KINDS: [ServerKind; 9] = [
             Sign::OwnedBy("organization_owner"),
             Sign::Json { path: "/api/v0/models", pointer: "/data/0/type", begins: "" },
         ],
-        api: UpstreamApi::OpenAi,
         list: ModelList::LmStudio,
-        context: ContextSource::List,
-        grammar: None,
-        triggered: None,
         completion: Some(CompletionForm::OpenAi),
-        ignores_tool_choice: false,
-        template_arguments: false,
-        continues: &[],
         for_tools: "load a model that LM Studio shows as trained for tool use",
         for_context: "load the model with a larger context length in LM Studio",
+        ..LIKE_OPENAI
     },
     // `vllm/entrypoints/openai/engine/protocol.py`.
     ServerKind {
@@ -213,17 +202,14 @@ pub const KINDS: [ServerKind; 9] = [
         name: "vLLM",
         usual: "http://127.0.0.1:8000/v1",
         signs: &[Sign::OwnedBy("vllm")],
-        api: UpstreamApi::OpenAi,
-        list: ModelList::OpenAi,
-        context: ContextSource::List,
         grammar: Some(&["structured_outputs", "grammar"]),
         triggered: Some(TriggeredForm::Vllm),
         completion: Some(CompletionForm::Vllm),
-        ignores_tool_choice: false,
         template_arguments: true,
         continues: &[("continue_final_message", true), ("add_generation_prompt", false)],
         for_tools: "start vLLM with --enable-auto-tool-choice and the model's --tool-call-parser",
         for_context: "start vLLM with a larger --max-model-len",
+        ..LIKE_OPENAI
     },
     // `python/sglang/srt/entrypoints/openai/protocol.py`.
     ServerKind {
@@ -231,17 +217,14 @@ pub const KINDS: [ServerKind; 9] = [
         name: "SGLang",
         usual: "http://127.0.0.1:30000/v1",
         signs: &[Sign::OwnedBy("sglang")],
-        api: UpstreamApi::OpenAi,
-        list: ModelList::OpenAi,
-        context: ContextSource::List,
         grammar: Some(&["ebnf"]),
         triggered: Some(TriggeredForm::SgLang),
         completion: Some(CompletionForm::SgLang),
-        ignores_tool_choice: false,
         template_arguments: true,
         continues: &[("continue_final_message", true)],
         for_tools: "start SGLang with the model's --tool-call-parser",
         for_context: "start SGLang with a larger --context-length",
+        ..LIKE_OPENAI
     },
     // `src-tauri/static/openapi.json`. Its models are run by llama.cpp, and are listed while they are loaded.
     ServerKind {
@@ -249,17 +232,9 @@ pub const KINDS: [ServerKind; 9] = [
         name: "Jan",
         usual: "http://127.0.0.1:1337/v1",
         signs: &[Sign::Json { path: "/openapi.json", pointer: "/info/title", begins: "Jan " }],
-        api: UpstreamApi::OpenAi,
-        list: ModelList::OpenAi,
-        context: ContextSource::List,
-        grammar: None,
-        triggered: None,
-        completion: None,
-        ignores_tool_choice: false,
-        template_arguments: false,
-        continues: &[],
         for_tools: "switch on `tools` among the capabilities of the model in Jan",
         for_context: "give the model a larger context size in Jan",
+        ..LIKE_OPENAI
     },
 ];
 

@@ -79,10 +79,8 @@ impl Head {
         });
         End {
             done_reason: match reason {
-                FinishReason::Stop | FinishReason::StopSequence(_) | FinishReason::ToolCalls => "stop",
-                FinishReason::Length => "length",
-                FinishReason::ContentFilter => "content_filter",
-                FinishReason::Other(word) => word,
+                FinishReason::ToolCalls => "stop",
+                reason => reason.as_str(),
             },
             total_duration: total.max(1),
             load_duration,

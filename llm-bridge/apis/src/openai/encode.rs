@@ -44,12 +44,8 @@ impl Head {
 
     fn reason<'r>(&self, reason: &'r FinishReason) -> &'r str {
         match reason {
-            FinishReason::Stop | FinishReason::StopSequence(_) => "stop",
-            FinishReason::Length => "length",
             FinishReason::ToolCalls if self.is_legacy => "function_call",
-            FinishReason::ToolCalls => "tool_calls",
-            FinishReason::ContentFilter => "content_filter",
-            FinishReason::Other(word) => word,
+            reason => reason.as_str(),
         }
     }
 }

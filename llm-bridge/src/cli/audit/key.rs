@@ -1,10 +1,11 @@
 //! The keys that sign heads of the audit: Ed25519 (RFC 8032).
 
-use std::{fs, io::Write, path::Path};
+use std::{fs, path::Path};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use registry_core::private::private_folder;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+
+use crate::cli::secret_file;
 
 /// What stands before the 32 bytes of a private key in PKCS #8 (RFC 8410).
 const PKCS8: [u8; 16] =
@@ -47,24 +48,9 @@ impl SigningKey {
     }
 
     fn create(file: &Path) -> std::io::Result<()> {
-        let mut der = PKCS8.to_vec();
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(std::io::Error::other)?;
-        der.extend(seed);
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        private_folder(folder)?;
-        let mut written = tempfile::NamedTempFile::new_in(folder)?;
-        writeln!(
-            written,
-            "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----",
-            STANDARD.encode(der)
-        )?;
-        written.as_file().sync_all()?;
-        match written.persist_noclobber(file) {
-            // Another program was first.
-            Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            other => other.map(drop).map_err(|error| error.error),
-        }
+        let der = [&PKCS8[..], &secret_file::random()?].concat();
+        let pem = format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", STANDARD.encode(der));
+        secret_file::create(file, &pem)
     }
 
     pub(super) fn sign(&self, message: &[u8]) -> String {

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use tokio::runtime::Handle;
 
 use super::{
+    archive::free,
     place::{MAKING, Places, entries},
     write::{copies_in, files_of, make},
 };
@@ -50,7 +51,7 @@ async fn in_data_folder(settings: &Settings) -> Result<BackupFile, BackupFault> 
     let failed = |error: io::Error| BackupFault::Failed(format!("{}: {error}", folder.display()));
     remove_left(folder).map_err(failed)?;
     let bytes = bytes_of(&places).await.map_err(BackupFault::Failed)?;
-    fits(bytes, free(folder).map_err(failed)?)?;
+    fits(bytes, free(folder))?;
     let copies = copies_in(folder).map_err(failed)?;
     let made = make(copies.path(), copies.path(), false, settings, &places).await;
     let (file, path) = made.map_err(BackupFault::Failed)?.file.into_parts();
@@ -85,19 +86,6 @@ async fn bytes_of(places: &Places<'_>) -> Result<u64, String> {
         }
         None => Ok(files),
     }
-}
-
-/// How much a disk has left for this program, in bytes.
-#[cfg(unix)]
-fn free(folder: &Path) -> io::Result<Option<u64>> {
-    let disk = rustix::fs::statvfs(folder)?;
-    Ok(Some(disk.f_bavail.saturating_mul(disk.f_frsize)))
-}
-
-/// It is not known here.
-#[cfg(not(unix))]
-fn free(_: &Path) -> io::Result<Option<u64>> {
-    Ok(None)
 }
 
 /// Removes what servers have left that were killed while they made a backup.

@@ -252,14 +252,7 @@ impl Record {
     }
 
     fn finish(&mut self, reason: &FinishReason, usage: &Usage) {
-        let reason = match reason {
-            FinishReason::Stop | FinishReason::StopSequence(_) => "stop",
-            FinishReason::Length => "length",
-            FinishReason::ToolCalls => "tool_calls",
-            FinishReason::ContentFilter => "content_filter",
-            FinishReason::Other(word) => word,
-        };
-        self.shown.finish_reason = Some(reason.to_owned());
+        self.shown.finish_reason = Some(reason.as_str().to_owned());
         let before = self.shown.usage.unwrap_or_default();
         let prompt_tokens = before.prompt_tokens.saturating_add(usage.input);
         let completion_tokens = before.completion_tokens.saturating_add(usage.output);
