@@ -127,6 +127,11 @@ impl NativeCalls {
     }
 
     /// The call of an index.
+    pub(super) fn get(&self, at: usize) -> Option<&NativeCall> {
+        self.0.get(at)
+    }
+
+    /// The same, to go on with.
     pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut NativeCall> {
         self.0.get_mut(at)
     }

@@ -6,7 +6,7 @@ use registry_core::Origin;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use toolrack_apis::{CallInput, FinishReason, Passing, Piece, TurnEvent, Usage};
-use toolrack_dialects::{Abort, Call, Event, ScanOptions, Scanner, thinking_ends};
+use toolrack_dialects::{Abort, Event, ScanOptions, Scanner, TAG_LINE, thinking_ends};
 
 use super::{
     SEE_DOCTOR,
@@ -47,7 +47,8 @@ const EVENT_TEXT: usize = 4096;
 pub(super) struct Reader {
     offer: Arc<Offer>,
     options: Options,
-    scanner: Scanner,
+    /// `None` while it hands out what it finds.
+    scanner: Option<Box<Scanner>>,
     native: NativeCalls,
     /// The calls that are on their way, where the client reads a stream.
     announced: Option<Announced>,
@@ -71,7 +72,7 @@ impl Reader {
     pub(super) fn new(offer: Arc<Offer>, options: Options, taken: HashSet<String>) -> Self {
         Self {
             announced: options.stream.then(|| Announced::new(options.scan.deltas)),
-            scanner: Scanner::new(Arc::clone(&offer.offered), options.scan.clone()),
+            scanner: Some(Box::new(Scanner::new(Arc::clone(&offer.offered), options.scan.clone()))),
             options,
             offer,
             native: NativeCalls::default(),
@@ -101,8 +102,11 @@ impl Reader {
         match piece {
             Piece::Text(text) => {
                 self.sent.push(&text);
-                let (scanner, mut taker) = self.split(false, events);
-                parts(&text).for_each(|part| scanner.push(part, &mut |event| taker.take(event)));
+                let Some(mut scanner) = self.scanner.take() else { return };
+                for part in parts(&text) {
+                    scanner.push(part, &mut |event| self.take_found(event, false, events));
+                }
+                self.scanner = Some(scanner);
             }
             Piece::Reasoning { text, .. } if self.options.only_calls => self.native_reasoning.push_str(&text),
             Piece::Reasoning { text, seal } => {
@@ -137,42 +141,13 @@ impl Reader {
             }
             let is_json = call.input == CallInput::Json;
             if cut_off && is_json && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err() {
-                was_cut_off(place, &call.name, "", &mut self.announced, events);
-                continue;
+                self.was_cut_off(place, &call.name, "", events);
+            } else if self.admits(place, &call.name, events) {
+                // Some servers number the calls of every answer from the start.
+                let own_id = call.id.filter(|id| self.taken.insert(id.clone()));
+                let found = self.found(place, &call.name, (call.arguments, call.input), own_id, events);
+                self.add(FoundCall { passing: call.passing, ..found }, events);
             }
-            if !self.offer.accepts(self.options.required, &call.name) {
-                events.push(is_not_required(&call.name));
-                continue;
-            }
-            if self.options.one_call && !self.calls.is_empty() {
-                events.push(is_one_too_many(&call.name));
-                continue;
-            }
-            let announced = self.announced.as_mut().and_then(|announced| announced.finish(place, events));
-            // Some servers number the calls of every answer from the start.
-            let was_announced = announced.is_some();
-            let (arguments, input) = match self.offer.input(&call.name) {
-                // The model server knows it as a function.
-                CallInput::Text if is_json => (free_text(call.arguments), CallInput::Text),
-                _ => (call.arguments, call.input),
-            };
-            let own = || call.id.filter(|id| self.taken.insert(id.clone()));
-            let found = FoundCall {
-                id: announced.or_else(own).unwrap_or_else(new_call_id),
-                announced: was_announced,
-                target: self.offer.target(&call.name),
-                wire_name: self.offer.wire_name(&call.name),
-                arguments,
-                input,
-                origin: Origin::Native,
-                source: None,
-                is_quoted: false,
-                raw_argument: None,
-                is_interrupted: false,
-                passing: call.passing,
-            };
-            events.extend(found.started().map(TurnEvent::Tool));
-            self.calls.push(found);
         }
     }
 
@@ -182,43 +157,173 @@ impl Reader {
     }
 
     fn finish_text(&mut self, cut_off: bool, events: &mut Vec<TurnEvent>) {
-        let (scanner, mut taker) = self.split(cut_off, events);
-        scanner.finish(&mut |event| taker.take(event));
+        let Some(mut scanner) = self.scanner.take() else { return };
+        scanner.finish(&mut |event| self.take_found(event, cut_off, events));
+        self.scanner = Some(scanner);
     }
 
-    /// The scanner, and what takes the things that it finds.
-    fn split<'a>(
-        &'a mut self,
-        cut_off: bool,
-        events: &'a mut Vec<TurnEvent>,
-    ) -> (&'a mut Scanner, Taker<'a>) {
-        let Self {
-            scanner,
-            offer,
-            text: shown,
-            reasoning,
-            unread,
-            quotations,
-            calls,
-            announced,
-            options,
-            ..
-        } = self;
-        let taker =
-            Taker { offer, shown, reasoning, unread, quotations, calls, announced, events, options, cut_off };
-        (scanner, taker)
+    /// Takes what the scanner finds. Where the text was cut off at the token limit, a call that it ends in may be half of one.
+    fn take_found(&mut self, event: Event<'_>, cut_off: bool, events: &mut Vec<TurnEvent>) {
+        match event {
+            Event::Text(text) => self.show(text, events),
+            Event::Reasoning(text) => {
+                self.reasoning.push_str(text);
+                match events.last_mut() {
+                    Some(TurnEvent::Reasoning { text: last, .. }) => last.push_str(text),
+                    _ => events.push(TurnEvent::Reasoning { text: text.to_owned(), seal: None }),
+                }
+            }
+            Event::Call(call) if !self.offer.is_call(&call.name) => {
+                if !call.shown {
+                    self.show(&call.source, events);
+                }
+            }
+            // The last one is there to be refused.
+            Event::Call(_) if are_enough(&self.calls, &self.options) => {}
+            Event::Call(call) if cut_off && !call.closed => {
+                self.was_cut_off(Place::Text(call.index), &call.name, &call.source, events);
+                if !call.shown {
+                    self.show(&call.source, events);
+                }
+            }
+            Event::Call(call) => {
+                let place = Place::Text(call.index);
+                if self.admits(place, &call.name, events) {
+                    let written = (call.arguments, CallInput::Json);
+                    let found = FoundCall {
+                        raw_argument: (call.dialect == TAG_LINE)
+                            .then(|| behind_the_tag(&call.source))
+                            .flatten(),
+                        is_quoted: self.quotations.have(&self.text, &call.source),
+                        origin: Origin::Text(call.dialect.into()),
+                        source: Some(call.source),
+                        ..self.found(place, &call.name, written, None, events)
+                    };
+                    self.add(found, events);
+                }
+            }
+            Event::Aborted { index, source, reason } => {
+                self.unread = Some(reason);
+                if !self.aborts(Place::Text(index), source, &reason.to_string(), events) {
+                    events.push(TurnEvent::Notice(format!("A tool call is not run: {reason}; {SEE_DOCTOR}")));
+                }
+            }
+            Event::CallBegin { index, name, dialect } => {
+                let place = Place::Text(index);
+                if !are_enough(&self.calls, &self.options)
+                    && self.offer.is_call(name)
+                    && self.may_begin(place, name)
+                    && let Some(announced) = &mut self.announced
+                {
+                    let (input, passing) = (CallInput::Json, Passing::none());
+                    let call = Beginning { name, dialect, own_id: None, input, passing };
+                    announced.begin(place, call, &self.offer, events);
+                }
+            }
+            Event::CallDelta { index, arguments } => {
+                if let Some(announced) = &mut self.announced {
+                    announced.delta(Place::Text(index), arguments, events);
+                }
+            }
+            Event::Frame(_) => {}
+        }
+    }
+
+    fn show(&mut self, text: &str, events: &mut Vec<TurnEvent>) {
+        self.text.push_str(text);
+        if self.options.quiet {
+            return;
+        }
+        match events.last_mut() {
+            Some(TurnEvent::Text(last)) if last.len() < EVENT_TEXT => last.push_str(text),
+            _ => events.push(TurnEvent::Text(text.to_owned())),
+        }
+    }
+
+    /// Whether a call is one that the request allows for; if not, it says why.
+    fn admits(&self, place: Place, name: &str, events: &mut Vec<TurnEvent>) -> bool {
+        let why = if !self.offer.accepts(self.options.required, name) {
+            "`tool_choice` requires another tool"
+        } else if self.has_its_one_call(place) {
+            "the request asks for one call at a time"
+        } else {
+            return true;
+        };
+        events.push(TurnEvent::Notice(format!("A call of {name} is not run: {why}")));
+        false
+    }
+
+    /// Whether a call that begins is one that the request allows for.
+    fn may_begin(&self, place: Place, name: &str) -> bool {
+        !self.has_its_one_call(place) && self.offer.accepts(self.options.required, name)
+    }
+
+    /// Whether another call than this one is the only one that counts.
+    fn has_its_one_call(&self, place: Place) -> bool {
+        let announced = self.announced.as_ref();
+        self.options.one_call
+            && (!self.calls.is_empty() || announced.is_some_and(|announced| announced.has_other(place)))
+    }
+
+    /// A whole call, as the model server has read it where nothing else is said.
+    fn found(
+        &mut self,
+        place: Place,
+        name: &str,
+        (arguments, input): (String, CallInput),
+        own_id: Option<String>,
+        events: &mut Vec<TurnEvent>,
+    ) -> FoundCall {
+        let announced = self.announced.as_mut().and_then(|announced| announced.finish(place, events));
+        let (arguments, input) = match self.offer.input(name) {
+            // The model, or its server, knows it as a function.
+            CallInput::Text if input == CallInput::Json => (free_text(arguments), CallInput::Text),
+            _ => (arguments, input),
+        };
+        FoundCall {
+            announced: announced.is_some(),
+            id: announced.or(own_id).unwrap_or_else(new_call_id),
+            target: self.offer.target(name),
+            wire_name: self.offer.wire_name(name),
+            arguments,
+            input,
+            origin: Origin::Native,
+            source: None,
+            is_quoted: false,
+            raw_argument: None,
+            is_interrupted: false,
+            passing: Passing::none(),
+        }
+    }
+
+    fn add(&mut self, call: FoundCall, events: &mut Vec<TurnEvent>) {
+        events.extend(call.started().map(TurnEvent::Tool));
+        self.calls.push(call);
+    }
+
+    /// Takes back a call that was announced; whether it was.
+    fn aborts(&mut self, place: Place, source: &str, reason: &str, events: &mut Vec<TurnEvent>) -> bool {
+        self.announced.as_mut().is_some_and(|announced| announced.abort(place, source, reason, events))
+    }
+
+    /// Asked again the model would come to the same limit.
+    fn was_cut_off(&mut self, place: Place, name: &str, source: &str, events: &mut Vec<TurnEvent>) {
+        if !self.aborts(place, source, "it was cut off at the token limit", events) {
+            let notice = format!("A call of {name} was cut off at the token limit and is not run");
+            events.push(TurnEvent::Notice(notice));
+        }
     }
 
     /// Tells of what is new of a native call, where the client wants to hear of that.
     fn announce(&mut self, at: usize, events: &mut Vec<TurnEvent>) {
         let place = Place::Native(at);
+        let Some(call) = self.native.get(at).filter(|call| !call.name.is_empty()) else { return };
+        let is_new = self.announced.as_ref().is_some_and(|announced| !announced.contains(place));
+        if is_new && !self.may_begin(place, &call.name) {
+            return;
+        }
         let Some(announced) = &mut self.announced else { return };
-        let Some(call) = self.native.get_mut(at).filter(|call| !call.name.is_empty()) else { return };
-        if !announced.contains(place) {
-            let is_too_many = self.options.one_call && (!self.calls.is_empty() || announced.has_other(place));
-            if is_too_many || !self.offer.accepts(self.options.required, &call.name) {
-                return;
-            }
+        if is_new {
             let own_id = call.id.clone().filter(|id| !self.taken.contains(id));
             let (name, input, passing) = (call.name.as_str(), call.input, call.passing.clone());
             let call = Beginning { name, dialect: NATIVE, own_id, input, passing };
@@ -294,133 +399,9 @@ fn split_once<'t>(text: &'t str, part: &str) -> Option<(&'t str, &'t str)> {
     if part.is_empty() { None } else { text.split_once(part) }
 }
 
-/// Takes what the scanner finds.
-struct Taker<'a> {
-    offer: &'a Offer,
-    shown: &'a mut String,
-    reasoning: &'a mut String,
-    unread: &'a mut Option<Abort>,
-    quotations: &'a mut Quotations,
-    calls: &'a mut Vec<FoundCall>,
-    announced: &'a mut Option<Announced>,
-    events: &'a mut Vec<TurnEvent>,
-    options: &'a Options,
-    /// The text has ended at the token limit: a call that it ends in may be half of one.
-    cut_off: bool,
-}
-
-impl Taker<'_> {
-    fn take(&mut self, event: Event<'_>) {
-        match event {
-            Event::Text(text) => self.show(text),
-            Event::Reasoning(text) => {
-                self.reasoning.push_str(text);
-                match self.events.last_mut() {
-                    Some(TurnEvent::Reasoning { text: last, .. }) => last.push_str(text),
-                    _ => self.events.push(TurnEvent::Reasoning { text: text.to_owned(), seal: None }),
-                }
-            }
-            Event::Call(call) if !self.offer.is_call(&call.name) => {
-                if !call.shown {
-                    self.show(&call.source);
-                }
-            }
-            // The last one is there to be refused.
-            Event::Call(_) if are_enough(self.calls, self.options) => {}
-            Event::Call(call) if self.cut_off && !call.closed => {
-                was_cut_off(Place::Text(call.index), &call.name, &call.source, self.announced, self.events);
-                if !call.shown {
-                    self.show(&call.source);
-                }
-            }
-            Event::Call(call) if !self.offer.accepts(self.options.required, &call.name) => {
-                self.events.push(is_not_required(&call.name));
-            }
-            Event::Call(call) if self.has_its_one_call(Place::Text(call.index)) => {
-                self.events.push(is_one_too_many(&call.name));
-            }
-            Event::Call(call) => {
-                let place = Place::Text(call.index);
-                let id = self.announced.as_mut().and_then(|announced| announced.finish(place, self.events));
-                let is_quoted = self.quotations.have(self.shown, &call.source);
-                let found = FoundCall { is_quoted, ..found(call, id, self.offer) };
-                self.events.extend(found.started().map(TurnEvent::Tool));
-                self.calls.push(found);
-            }
-            Event::Aborted { index, source, reason } => {
-                *self.unread = Some(reason);
-                let announced = self.announced.as_mut();
-                let was_announced = announced.is_some_and(|announced| {
-                    announced.abort(Place::Text(index), source, &reason.to_string(), self.events)
-                });
-                if !was_announced {
-                    self.events
-                        .push(TurnEvent::Notice(format!("A tool call is not run: {reason}; {SEE_DOCTOR}")));
-                }
-            }
-            Event::CallBegin { index, name, dialect } => {
-                let place = Place::Text(index);
-                if !self.has_its_one_call(place)
-                    && !are_enough(self.calls, self.options)
-                    && self.offer.is_call(name)
-                    && self.offer.accepts(self.options.required, name)
-                    && let Some(announced) = self.announced
-                {
-                    let (input, passing) = (CallInput::Json, Passing::none());
-                    let call = Beginning { name, dialect, own_id: None, input, passing };
-                    announced.begin(place, call, self.offer, self.events);
-                }
-            }
-            Event::CallDelta { index, arguments } => {
-                if let Some(announced) = self.announced {
-                    announced.delta(Place::Text(index), arguments, self.events);
-                }
-            }
-            Event::Frame(_) => {}
-        }
-    }
-
-    /// Whether another call than this one is the only one that counts.
-    fn has_its_one_call(&self, place: Place) -> bool {
-        let announced = self.announced.as_ref();
-        self.options.one_call
-            && (!self.calls.is_empty() || announced.is_some_and(|announced| announced.has_other(place)))
-    }
-
-    fn show(&mut self, text: &str) {
-        self.shown.push_str(text);
-        if self.options.quiet {
-            return;
-        }
-        match self.events.last_mut() {
-            Some(TurnEvent::Text(last)) if last.len() < EVENT_TEXT => last.push_str(text),
-            _ => self.events.push(TurnEvent::Text(text.to_owned())),
-        }
-    }
-}
-
-fn found(call: Call, id: Option<String>, offer: &Offer) -> FoundCall {
-    let raw_argument = (call.dialect == toolrack_dialects::TAG_LINE)
-        .then(|| call.source.split_once(':').map(|(_, argument)| argument.trim().to_owned()))
-        .flatten();
-    let input = offer.input(&call.name);
-    FoundCall {
-        announced: id.is_some(),
-        id: id.unwrap_or_else(new_call_id),
-        target: offer.target(&call.name),
-        wire_name: offer.wire_name(&call.name),
-        arguments: match input {
-            CallInput::Json => call.arguments,
-            CallInput::Text => free_text(call.arguments),
-        },
-        input,
-        origin: Origin::Text(call.dialect.into()),
-        source: Some(call.source),
-        is_quoted: false,
-        is_interrupted: false,
-        raw_argument,
-        passing: Passing::none(),
-    }
+/// The argument of a call in one line: what stands behind its tag.
+fn behind_the_tag(source: &str) -> Option<String> {
+    source.split_once(':').map(|(_, argument)| argument.trim().to_owned())
 }
 
 /// The free text in the one argument that a prompt has for it.
@@ -433,28 +414,4 @@ fn free_text(arguments: String) -> String {
         Ok(Value::String(text)) => text,
         _ => arguments,
     }
-}
-
-/// Asked again the model would come to the same limit.
-fn was_cut_off(
-    place: Place,
-    name: &str,
-    source: &str,
-    announced: &mut Option<Announced>,
-    events: &mut Vec<TurnEvent>,
-) {
-    let reason = "it was cut off at the token limit";
-    if !announced.as_mut().is_some_and(|announced| announced.abort(place, source, reason, events)) {
-        events.push(TurnEvent::Notice(format!(
-            "A call of {name} was cut off at the token limit and is not run"
-        )));
-    }
-}
-
-fn is_one_too_many(name: &str) -> TurnEvent {
-    TurnEvent::Notice(format!("A call of {name} is not run: the request asks for one call at a time"))
-}
-
-fn is_not_required(name: &str) -> TurnEvent {
-    TurnEvent::Notice(format!("A call of {name} is not run: `tool_choice` requires another tool"))
 }

@@ -6,8 +6,9 @@ use toolrack_apis::{Call, Content, Message, Part, SeenAnswer};
 use super::{
     Claim, Resumed,
     effects::Effects,
+    fingerprint::{Fingerprint, Words, key_of_calls},
     replace::is_own,
-    visible::{Fingerprint, Standing, Words, key_of_calls},
+    visible::Standing,
 };
 
 /// Where a turn stands in its conversation.

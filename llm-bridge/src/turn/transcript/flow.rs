@@ -2,10 +2,7 @@
 
 use registry_core::flow::{HasRead, Reads};
 
-use super::{
-    Place, Shown, Transcripts, in_time,
-    visible::{VisibleAnswer, Words},
-};
+use super::{Place, Shown, Transcripts, fingerprint::Words, in_time, visible::VisibleAnswer};
 
 /// What was read is looked for at so many answers, the last ones: each has what was read before it, too.
 const MARKED_ANSWERS: usize = 64;

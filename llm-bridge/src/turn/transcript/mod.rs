@@ -9,6 +9,7 @@
 
 mod effects;
 mod ending;
+mod fingerprint;
 mod flow;
 mod notice;
 mod replace;

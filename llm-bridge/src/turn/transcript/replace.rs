@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use toolrack_apis::{Call, Content, Message, Role};
 
 use super::{
+    fingerprint::is_same_call,
     unfinished::Unfinished,
-    visible::{VisibleAnswer, begins_with, behind, is_same_call},
+    visible::{VisibleAnswer, begins_with, behind},
 };
 
 /// What a turn has added to a conversation, as it is kept.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Transcripts, beside, in_time, visible::key_of_result};
+use super::{Transcripts, beside, fingerprint::key_of_result, in_time};
 
 impl Transcripts {
     /// Keeps the whole texts of shortened results of a user, each under its id.

@@ -11,11 +11,13 @@ export function Dialog({ id, title, about, onClose, children }) {
   useEffect(() => {
     if (!dialog.current?.open) dialog.current?.showModal();
   }, []);
-  return html`<dialog id=${id} class="panel-dialog" ref=${dialog} aria-labelledby=${`${id}-title`} onClose=${onClose}>
+  // The browser tells of it later, when another dialog may be open already.
+  const shut = () => { dialog.current?.close(); onClose(); };
+  return html`<dialog id=${id} class="panel-dialog" ref=${dialog} aria-labelledby=${`${id}-title`} onClose=${() => dialog.current && onClose()}>
     <div class="dialog-head">
       <h2 id=${`${id}-title`}>${title}</h2>
       ${about ?? html`<span></span>`}
-      <button id=${`${id}-close`} class="quiet" type="button" aria-label=${t.close} onClick=${() => dialog.current?.close()}><${Icon} name="close" /></button>
+      <button id=${`${id}-close`} class="quiet" type="button" aria-label=${t.close} onClick=${shut}><${Icon} name="close" /></button>
     </div>
     <div class="dialog-body">${children}</div>
   </dialog>`;
