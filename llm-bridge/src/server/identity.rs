@@ -106,9 +106,9 @@ impl Identity {
         )))
     }
 
-    /// All tenants share modules and MCP servers, so only admins of the default tenant manage them.
+    /// All tenants share modules, MCP servers, models and settings, so only admins of the default tenant manage them.
     pub(super) fn require_operator(&self) -> Result<(), ApiError> {
-        self.require_in_default_tenant(Permission::Admin, "managing modules and MCP servers")
+        self.require_in_default_tenant(Permission::Admin, "managing the server")
     }
 
     /// Whether the user may use a module at all.

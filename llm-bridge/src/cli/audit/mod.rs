@@ -127,7 +127,7 @@ struct Filter {
     /// Only the call with this id
     #[arg(long, value_name = "ID")]
     call_id: Option<String>,
-    /// Only calls from this origin: native, text (in any dialect), the name of a dialect, http, mcp, schedule, command_line or library
+    /// Only calls from this origin: native, text (in any dialect), the name of a dialect, http, mcp, schedule, command_line, library or tool
     #[arg(long, value_name = "ORIGIN", value_parser = origin_filter)]
     origin: Option<OriginFilter>,
     /// Only calls with this decision of a gate or a person; pending where a person has not answered yet, unanswered where the gate failed

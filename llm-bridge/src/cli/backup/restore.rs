@@ -118,8 +118,9 @@ async fn staged(
             aside.display()
         ));
     }
-    if let (false, Some(key)) = (has_key, &manifest.public_key) {
-        let old = places.data.join(OLD_HEADS);
+    let old = places.data.join(OLD_HEADS);
+    // Before the first head is signed there are none.
+    if let (false, Some(key), true) = (has_key, &manifest.public_key, old.is_file()) {
         tell(format_args!(
             "the key that signs the audit is not in the backup, so the next server makes one; verify what was signed before with \
              `toolrack audit verify --heads {} --public-key {key}`",
