@@ -65,12 +65,13 @@ pub(super) fn opening(text: &str, delimiter: u8, eof: bool) -> Opening {
     // Only so much of the line counts as is looked at however the text comes in.
     let line = cut(text, ticks..text.floor_char_boundary(ticks + MAX_INFO));
     let info = line.split_once('\n').map(|(info, _)| info);
-    match info {
+    let known = |info: &str| INFO.iter().find(|known| info.trim().eq_ignore_ascii_case(known));
+    match (info, info.and_then(known)) {
         _ if delimiter == b'`' && info.unwrap_or(line).contains('`') => Opening::None,
-        Some(info) if delimiter == b'`' && INFO.contains(&info.trim()) => {
-            Opening::Holds(ticks, ticks + info.len() + 1, info.trim().starts_with("tool"))
+        (Some(info), Some(known)) if delimiter == b'`' => {
+            Opening::Holds(ticks, ticks + info.len() + 1, known.starts_with("tool"))
         }
-        None if text.len() < ticks + MAX_INFO && !eof => Opening::More,
+        (None, _) if text.len() < ticks + MAX_INFO && !eof => Opening::More,
         _ => Opening::Shows(ticks),
     }
 }

@@ -172,7 +172,8 @@ impl Types {
         match text {
             "true" | "True" | "TRUE" if is(BOOLEAN) => Some("true"),
             "false" | "False" | "FALSE" if is(BOOLEAN) => Some("false"),
-            "null" | "None" | "NULL" if is(NULL) => Some("null"),
+            // Where no text fits, it is an argument that the model does without, whatever the schema says of that.
+            "null" | "None" | "NULL" if is(NULL) || !self.has_text() => Some("null"),
             _ if is_number(text) => self.fits(text).then_some(text),
             _ => None,
         }

@@ -154,7 +154,10 @@ impl Delimiters {
         // More than there are bits for are not distinguished; the last bit is that of messages.
         thinking.truncate(MAX_THINKING);
         for (index, (open, close)) in thinking.iter().enumerate() {
-            entry(&mut sorted, open).think = Some(index);
+            // A sentence begins thinking only in a prompt.
+            if !open.starts_with(char::is_alphanumeric) {
+                entry(&mut sorted, open).think = Some(index);
+            }
             entry(&mut sorted, close).unthink |= 1 << index;
         }
         for turn in TURNS {

@@ -23,6 +23,7 @@ pub(super) use lead::lead;
 use lead::lead_is;
 use nested::{Balance, Nested};
 use opened::{Search, Tags};
+use stop::OTHER_ENDS;
 pub use tags::TagStyle;
 use value::Unwritten;
 
@@ -131,6 +132,8 @@ pub(super) struct NamedBody {
     cdata: bool,
     /// Looks for a tag of the argument's own name in the value.
     own_tag: Search,
+    /// For tags of other dialects.
+    other_tags: [Search; OTHER_ENDS.len()],
     /// The tags in the value whose names begin as that of its end.
     longer_tags: Tags,
     /// Tags in the value with the name of its end.
@@ -221,6 +224,7 @@ impl NamedBody {
             nested: Nested::default(),
             cdata: false,
             own_tag: Search::default(),
+            other_tags: Default::default(),
             longer_tags: Tags::default(),
             own_tags: Balance::default(),
             call_tags: Balance::default(),

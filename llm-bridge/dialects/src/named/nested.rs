@@ -54,10 +54,10 @@ impl Balance {
 
     /// How many more of the tags with the name of this `end` open than close, up to this place.
     pub(super) fn open(&mut self, text: &str, to: usize, end: &str) -> isize {
-        self.count(text, to, end, "")
+        self.count(text, to, end, |_| true)
     }
 
-    fn count(&mut self, text: &str, to: usize, end: &str, head: &str) -> isize {
+    fn count(&mut self, text: &str, to: usize, end: &str, is_own: impl Fn(usize) -> bool) -> isize {
         let Some(name) = end.strip_prefix("</").and_then(|name| name.strip_suffix('>')) else { return -1 };
         let area = cut(text, self.counted..to);
         for (at, _) in area.match_indices(name) {
@@ -66,17 +66,23 @@ impl Balance {
                 self.open -= 1;
             } else if before.ends_with('<') && rest(area, at + name.len()).starts_with([' ', '=', '>']) {
                 self.open += 1;
-                self.foreign |= !head.is_empty() && !rest(area, at - 1).starts_with(head);
+                self.foreign |= !is_own(self.counted + at - 1);
             }
         }
         self.counted = to.max(self.counted);
         self.open
     }
 
-    /// Whether a call of another dialect is open up to this place, which ends as one of this dialect does but begins otherwise than with this
-    /// `head`.
-    pub(super) fn is_foreign(&mut self, text: &str, to: usize, end: &str, head: &str) -> bool {
-        self.count(text, to, end, head) > 0 && self.foreign
+    /// Whether a call of another dialect is open up to this place, which ends as one of this dialect does. `is_own` says whether one of this
+    /// dialect begins at a place.
+    pub(super) fn is_foreign(
+        &mut self,
+        text: &str,
+        to: usize,
+        end: &str,
+        is_own: impl Fn(usize) -> bool,
+    ) -> bool {
+        self.count(text, to, end, is_own) > 0 && self.foreign
     }
 }
 

@@ -31,8 +31,15 @@ pub(super) enum Begins {
     },
 }
 
+/// Ends of values of other dialects, which models write in place of the own one.
+pub(super) const OTHER_ENDS: [&str; 2] = ["</param>", "</arg_value>"];
 /// A longer rest of a garbled end is none.
 const MAX_GARBLED: usize = 32;
+
+/// Whether this is the end of the very tag with which a call begins.
+fn end_of(head: &str, end: &str) -> bool {
+    head.strip_prefix('<') == end.strip_prefix("</")
+}
 
 /// The length of what may stand in a garbled end behind its name.
 pub(super) fn slip(text: &str) -> usize {
@@ -100,8 +107,20 @@ impl NamedBody {
 
     /// Whether the end of a call at the position, of this length, is that of another dialect's call that is written in the value.
     fn ends_foreign_call(&mut self, text: &str, length: usize, cx: &Cx<'_>) -> bool {
-        let (end, head) = (cut(text, self.pos..self.pos + length), self.style.head.open());
-        !*cx.flat && self.call_tags.is_foreign(text, self.pos, end, head)
+        if *cx.flat {
+            return false;
+        }
+        let end = cut(text, self.pos..self.pos + length);
+        let head = self.style.head.open();
+        let mut tags = std::mem::take(&mut self.call_tags);
+        let is_own = |at: usize| {
+            // Other dialects share the tag, and go on otherwise behind it.
+            let is_own = || self.head_at(cut(text, 0..self.pos), at, false, true, cx) != Begins::No;
+            head.is_empty() || rest(text, at).starts_with(head) && (!end_of(head, end) || is_own())
+        };
+        let is_foreign = tags.is_foreign(text, self.pos, end, is_own);
+        self.call_tags = tags;
+        is_foreign
     }
 
     /// Whether this can be the second byte of a tag that means something in a value; most angle brackets are none.
@@ -123,7 +142,19 @@ impl NamedBody {
         let named = behind.strip_prefix("</").and_then(|name| name.strip_prefix(self.key.as_str()));
         let length = if let Some(slip) = behind.strip_prefix(stem) {
             let length = self::slip(slip);
-            stem.len() + length + usize::from(rest(slip, length).starts_with('>'))
+            let spaces = rest(slip, length).bytes().take_while(|byte| *byte == b' ').count();
+            let ended = rest(slip, length + spaces).starts_with('>');
+            stem.len() + length + if ended { spaces + 1 } else { 0 }
+        } else if let Some((other, end)) =
+            OTHER_ENDS.iter().enumerate().find(|(_, end)| behind.starts_with(**end))
+        {
+            let tag = end.replacen("</", "<", 1);
+            let opened = self.other_tags.get_mut(other);
+            let tag = tag.trim_end_matches('>');
+            if opened.is_some_and(|search| search.finds(text, self.start, self.pos, tag)) {
+                return None;
+            }
+            end.len()
         } else if named.is_some_and(|end| end.starts_with('>')) {
             // Text of the same tags ends with it as well.
             if self.own_tag.finds(text, self.start, self.pos, &format!("<{}", self.key)) {
@@ -133,6 +164,7 @@ impl NamedBody {
         } else {
             let open = named.is_some_and(str::is_empty) || "</".starts_with(behind);
             let open = open || behind.strip_prefix("</").is_some_and(|name| self.key.starts_with(name));
+            let open = open || OTHER_ENDS.iter().any(|end| end.starts_with(behind));
             return open.then_some(Stop::More);
         };
         match self.is_framed_by_tags(text, self.pos + length, eof, cx) {
@@ -160,7 +192,10 @@ impl NamedBody {
             return if eof { Is::Yes } else { Is::Open };
         }
         let Some(tags) = self.tags() else { return Is::No };
-        let ends = is_any(behind, self.style.end.iter().chain(self.row.close).copied());
+        let ends = match is_any(behind, self.style.end.iter().chain(self.row.close).copied()) {
+            Is::No => self.is_garbled_call_end(behind, eof),
+            known => known,
+        };
         let key = match is(behind, tags.key.open()) {
             Is::Yes => match self.key_at(text, at, eof) {
                 Ok(Some((name, _))) if self.takes(&name, true, cx) => Is::Yes,
@@ -174,6 +209,28 @@ impl NamedBody {
             (Is::Open, _) | (_, Is::Open) if !eof => Is::Open,
             _ => Is::No,
         }
+    }
+
+    /// Whether the end of the call stands here with a slip in it, such as `</function=get_time>`.
+    fn is_garbled_call_end(&self, behind: &str, eof: bool) -> Is {
+        let stems = self
+            .style
+            .end
+            .iter()
+            .filter_map(|end| end.strip_suffix('>'))
+            .filter(|stem| stem.starts_with("</"));
+        let slips =
+            stems.filter_map(|stem| behind.strip_prefix(stem)).map(|slipped| rest(slipped, slip(slipped)));
+        let mut found = Is::No;
+        for after in slips {
+            if after.starts_with('>') {
+                return Is::Yes;
+            }
+            if after.is_empty() && !eof {
+                found = Is::Open;
+            }
+        }
+        found
     }
 
     /// The name of the argument whose tag begins here, and where that ends; an error while more text decides.

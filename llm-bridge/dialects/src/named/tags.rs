@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 use super::{
-    Arguments, Balance, Head, MAX_NAME, NamedBody, NamedStyle, Nested, Part, head,
+    Arguments, Balance, Head, MAX_NAME, NamedBody, NamedStyle, Nested, OTHER_ENDS, Part, head,
     opened::{Search, Tags},
 };
 use crate::{
@@ -388,6 +388,7 @@ impl NamedBody {
         self.taken = None;
         self.nested = Nested::default();
         self.own_tag = Search::from(at);
+        self.other_tags = OTHER_ENDS.map(|_| Search::from(at));
         self.longer_tags = Tags::from(at);
         self.own_tags = Balance::from(at);
         self.call_tags = Balance::from(at);

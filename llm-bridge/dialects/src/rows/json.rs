@@ -69,7 +69,9 @@ pub(super) const ROWS: &[Dialect] = &[
         .delimiters(&[Delimiter::wrapper("<tool_calls>")])
         .close(&["</tool_calls>"])
         .on_lines()
-        .noise(&["[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"])
+        // As Apriel thinks, whose prompt begins it.
+        .thinking(&[("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]")])
+        .noise(&["[END FINAL RESPONSE]"])
         .stops(&["[END FINAL RESPONSE]"]),
     Dialect::new("hunyuan_a13b", ARRAY)
         .delimiters(&[Delimiter::wrapper("<tool_calls>")])

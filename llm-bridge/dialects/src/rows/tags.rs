@@ -139,7 +139,7 @@ pub(super) const ROWS: &[Dialect] = &[
         Delimiter::name("</tool_call>"),
     ])
     .thinking(THINK)
-    .noise(&["<|role_end|>"])
+    .noise(&["<|role_end|>", "<|begin_of_box|>", "<|end_of_box|>"])
     .starts(&["<|assistant|>"])
     .stops(&["<|observation|>", "<|user|>"])
     .results("<tool_response>{content}</tool_response>"),

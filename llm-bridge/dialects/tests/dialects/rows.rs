@@ -87,7 +87,11 @@ fn call(row: &Dialect) -> String {
 }
 
 fn read(text: &str) -> Parsed {
-    let seen = scan(text, &[], &forecast(), &ScanOptions::default());
+    read_with(text, &ScanOptions::default())
+}
+
+fn read_with(text: &str, options: &ScanOptions) -> Parsed {
+    let seen = scan(text, &[], &forecast(), options);
     assert_eq!(rebuilt(&seen), text);
     parsed(&seen)
 }
@@ -111,6 +115,10 @@ fn b1_what_is_thought_is_no_call() {
     for row in dialects() {
         let call = call(row);
         for (open, close) in row.thinking.iter().chain(&[("<think>", "</think>")]) {
+            // A sentence begins thinking only in the prompt.
+            let is_prompted = open.starts_with(char::is_alphanumeric);
+            let open = if is_prompted { "" } else { open };
+            let read = |text: &str| read_with(text, &ScanOptions::default().thinking(is_prompted));
             let inside = read(&format!("{open}Maybe {call} then.{close}No."));
             assert_eq!(inside.reasoning, format!("Maybe {call} then."), "{}", row.name);
             assert_eq!((inside.content.as_str(), inside.calls.len()), ("No.", 0), "{}", row.name);
