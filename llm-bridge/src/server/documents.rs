@@ -88,7 +88,8 @@ impl DocumentAccess {
 
     /// The documents of the request's tenant.
     fn of(&self, identity: &Identity) -> Option<Documents> {
-        self.documents.as_ref().map(|documents| documents.for_tenant(identity.registry.tenant()))
+        let user = (identity.registry.tenant(), identity.caller.user.as_str());
+        self.documents.as_ref().map(|documents| documents.for_user(user))
     }
 
     /// Those of a chat of the caller; `None` where this server keeps none.
