@@ -59,6 +59,7 @@ pub(super) fn answer_of(claim: &str) -> &str {
 pub(in crate::server) struct Turns {
     running: Arc<Mutex<HashMap<ChatId, Arc<Live>>>>,
     pub(super) reading: UserPlaces,
+    pub(super) searching: UserPlaces,
     pub(super) readers: Readers,
     unkept: Unkept,
 }

@@ -45,6 +45,7 @@ impl ChatStore for Chats {
     }
 
     async fn chats(&self, owner: (&str, &str), query: &ChatQuery) -> StoreResult<Vec<FoundChat>> {
+        (self.before)("chats").await?;
         self.kept.chats(owner, query).await
     }
 

@@ -179,7 +179,10 @@ impl ChatStore for SqlStore {
             let (id, text) = (row.text()?.to_string(), row.text()?.to_string());
             Ok(FoundChat { chat, message: Some((id, text)).filter(|(id, _)| !id.is_empty()) })
         };
-        self.read(list(owner, query), read).await
+        match query.words.is_empty() {
+            true => self.read(list(owner, query), read).await,
+            false => self.search(list(owner, query), read).await,
+        }
     }
 
     async fn change_chat(&self, key: ChatKey<'_>, change: ChatChange) -> StoreResult<bool> {

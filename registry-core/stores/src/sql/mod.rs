@@ -30,6 +30,12 @@ pub(super) use link::{Link, Row, Statement};
 use registry_core::store::{StoreError, StoreResult};
 use writer::{Job, Writer};
 
+/// How many searches are made at once, and how long one may take.
+pub(super) const SEARCHERS: u32 = 2;
+pub(super) const SEARCH: Duration = Duration::from_secs(5);
+/// A connection for searches that nobody used for so long is closed.
+pub(super) const SEARCHER_IDLE: Duration = Duration::from_secs(60);
+
 /// How much may wait to be written before those who ask have to wait to be let in.
 const QUEUE: usize = 4096;
 
@@ -52,6 +58,9 @@ pub(super) trait Database: Send + Sync {
 
     /// Reads, on a connection beside the one that writes.
     async fn read(&self, statement: Statement) -> StoreResult<Vec<Row>>;
+
+    /// Looks through texts, which takes as long as whoever asks chooses: on connections that nothing else needs, and for [`SEARCH`] at most.
+    async fn search(&self, statement: Statement) -> StoreResult<Vec<Row>>;
 
     /// What begins a transaction that no other one with one of these numbers runs beside.
     fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement>;
@@ -163,7 +172,23 @@ impl SqlStore {
         if statement.is_about_nothing() {
             return Ok(Vec::new());
         }
-        let rows = self.shared.database.read(statement).await;
+        self.each(self.shared.database.read(statement).await, read)
+    }
+
+    /// The same of a search.
+    async fn search<T>(
+        &self,
+        statement: Statement,
+        read: impl Fn(Row) -> Result<T, StoreError>,
+    ) -> StoreResult<Vec<T>> {
+        self.each(self.shared.database.search(statement).await, read)
+    }
+
+    fn each<T>(
+        &self,
+        rows: StoreResult<Vec<Row>>,
+        read: impl Fn(Row) -> Result<T, StoreError>,
+    ) -> StoreResult<Vec<T>> {
         let rows = rows.and_then(|rows| rows.into_iter().map(read).collect());
         rows.map_err(|error| self.named(error))
     }

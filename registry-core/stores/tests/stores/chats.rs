@@ -1,13 +1,13 @@
 //! Chats: in every store alike.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use registry_core::{
     Permission,
     store::{
         ChatChange, ChatError, ChatKey, ChatLimits, ChatMessage, ChatQuery, ChatStore, MemoryStore, Store,
-        StoredChat, User, fold,
+        StoreErrorKind, StoredChat, User, fold,
     },
 };
 
@@ -300,5 +300,30 @@ async fn a25_messages_that_were_kept_with_their_context_stay() {
         let store = place.open("main").await;
         let kept = vec![ChatMessage { context: "".into(), ..before }];
         assert_eq!(store.whole_chat_messages(key("a")).await, Ok(kept));
+    }
+}
+
+#[tokio::test]
+async fn a39_searches_end_in_time_and_hold_up_nobody_who_reads() {
+    for place in Place::all("a39_searches_end_in_time_and_hold_up_nobody_who_reads") {
+        let store = place.open("main").await;
+        store.begin_chat(ADA, chat("a", "12:00:00"), &ChatLimits::DEFAULT).await.unwrap();
+        // Each of them is looked through for about a tenth of a second.
+        let text = "a".repeat(64 << 10);
+        let messages = (0..200).map(|number| message(&format!("m{number}"), None, "12:00:00", &text));
+        store.add_chat_messages(key("a"), messages.collect(), &ChatLimits::DEFAULT).await.unwrap();
+        let query = ChatQuery { words: vec!["a".repeat(990) + "b"], after: None, limit: 10 };
+        let search = || {
+            let (store, query) = (store.clone(), query.clone());
+            tokio::spawn(async move { store.chats(ADA, &query).await })
+        };
+        let searches: Vec<_> = (0..8).map(|_| search()).collect();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        store.chat(key("a")).await.unwrap().unwrap();
+        assert!(!searches.iter().any(|search| search.is_finished()), "reading has waited for a search");
+        let (first, _, others) = futures_util::future::select_all(searches).await;
+        let ended = first.unwrap().unwrap_err();
+        assert_eq!(ended.kind(), StoreErrorKind::Unavailable, "{ended}");
+        others.iter().for_each(tokio::task::JoinHandle::abort);
     }
 }
