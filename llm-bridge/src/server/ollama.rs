@@ -170,6 +170,11 @@ async fn decoded<T: Body + Send + 'static>(sender: Sender, body: &Bytes) -> Resu
     decode(sender, body.len(), move || object(&body)).await?.map(|(_, read)| read)
 }
 
+/// The name of a model, unless it is too long.
+pub(super) fn checked(model: String) -> Result<String, ApiError> {
+    check_model(model).map_err(|fault| ApiError::invalid("model", fault.message))
+}
+
 impl Body for ShowRequest {
     const EXAMPLE: &str = "`{\"model\": \"NAME\"}`";
 }
@@ -184,7 +189,7 @@ async fn show(State(app): State<App>, request: Request) -> Result<Response, ApiE
     if request.model.is_empty() {
         return Err(ApiError::invalid("model", "`model` is missing; send the name of a model"));
     }
-    let model = check_model(request.model).map_err(|fault| ApiError::invalid("model", fault.message))?;
+    let model = checked(request.model)?;
     let request = ShowRequest { model, ..request };
     if is_ollama(&app).await {
         let model = request.model.strip_suffix(PLAIN).unwrap_or(&request.model).to_owned();
@@ -212,6 +217,7 @@ async fn embed(State(app): State<App>, request: Request) -> Result<Response, Api
     let sender = Sender::of(&request);
     let (_, body) = read(&FRONT, request).await?;
     let EmbedRequest { model, input, dimensions, .. } = decoded(sender, &body).await?;
+    let model = checked(model)?;
     require_server(app.backend.upstream())?;
     if is_ollama(&app).await {
         return Ok(pass(&app, Method::POST, "/api/embed", body).await.unwrap_or_else(failed));
@@ -241,6 +247,7 @@ async fn embed_one(State(app): State<App>, request: Request) -> Result<Response,
     let sender = Sender::of(&request);
     let (_, body) = read(&FRONT, request).await?;
     let EmbedOne { model, prompt } = decoded(sender, &body).await?;
+    let model = checked(model)?;
     require_server(app.backend.upstream())?;
     if is_ollama(&app).await {
         return Ok(pass(&app, Method::POST, "/api/embeddings", body).await.unwrap_or_else(failed));
