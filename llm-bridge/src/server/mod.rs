@@ -62,6 +62,7 @@ mod serving;
 mod session;
 mod settings;
 mod sign_in;
+mod stored;
 mod timeouts;
 mod tools;
 mod traces;

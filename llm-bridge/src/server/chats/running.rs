@@ -58,7 +58,6 @@ pub(super) fn answer_of(claim: &str) -> &str {
 #[derive(Debug, Clone, Default)]
 pub(in crate::server) struct Turns {
     running: Arc<Mutex<HashMap<ChatId, Arc<Live>>>>,
-    pub(super) reading: UserPlaces,
     pub(super) searching: UserPlaces,
     pub(super) readers: Readers,
     unkept: Unkept,

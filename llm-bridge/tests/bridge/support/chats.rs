@@ -86,6 +86,7 @@ impl ChatStore for Chats {
     }
 
     async fn chat_message(&self, key: ChatKey<'_>, id: &str) -> StoreResult<Option<ChatMessage>> {
+        (self.before)("chat_message").await?;
         self.kept.chat_message(key, id).await
     }
 
