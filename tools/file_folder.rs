@@ -74,8 +74,8 @@ impl FileFolder {
         self.act(place, "Created", move |folder, place| folder.make(place, &content)).await
     }
 
-    /// Whether a file of this size and the folders on the way to it fit beside what is there. Where the folder itself cannot be read, writing
-    /// to it says why.
+    /// Whether a file of this size and the folders on the way to it fit beside what is there. Where the folder itself cannot be read,
+    /// writing to it says why.
     fn check_room(&self, place: &Place, size: usize) -> Result<(), Fault> {
         let most = self.mebibytes.saturating_mul(1 << 20);
         let mut bytes = u64::try_from(size).unwrap_or(u64::MAX);

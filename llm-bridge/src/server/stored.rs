@@ -18,8 +18,8 @@ static READERS: Semaphore = Semaphore::const_new(AT_ONCE);
 static OF_USERS: LazyLock<UserPlaces> = LazyLock::new(|| UserPlaces::new(OF_ONE_USER));
 
 impl Identity {
-    /// Reads something that takes so many bytes once it is there. A read has its places until it ends, also where its client is gone: so does
-    /// its connection.
+    /// Reads something that takes so many bytes once it is there. A read has its places until it ends, also where its client is gone: so
+    /// does its connection.
     ///
     /// # Errors
     /// Those of the read, and 503 where the user, or all together, have as much under way as may be.

@@ -59,7 +59,7 @@ pub(super) trait Database: Send + Sync {
     /// Reads, on a connection beside the one that writes.
     async fn read(&self, statement: Statement) -> StoreResult<Vec<Row>>;
 
-    /// Looks through texts, which takes as long as whoever asks chooses: on connections that nothing else needs, and for [`SEARCH`] at most.
+    /// Looks through texts, which takes as long as whoever asks chooses: on connections that nothing else needs, for [`SEARCH`] at most.
     async fn search(&self, statement: Statement) -> StoreResult<Vec<Row>>;
 
     /// What begins a transaction that no other one with one of these numbers runs beside.
