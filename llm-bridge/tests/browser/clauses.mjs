@@ -4,7 +4,7 @@ import { running, sse } from './approvals.mjs';
 import { openKept } from './kept.mjs';
 import { ANSWERS } from './kept_data.mjs';
 import { faults } from './looks.mjs';
-import { check, equal, idle, open } from './support.mjs';
+import { check, equal, idle, open, withoutChats } from './support.mjs';
 
 const CHAT = ANSWERS['/api/chats/chat_1'];
 const [QUESTION, ANSWER] = CHAT.messages;
@@ -82,7 +82,7 @@ export async function clauses(browser) {
 }
 
 async function sharing(browser) {
-  const { page, context } = await open(browser, WIDE);
+  const { page, context } = await open(browser, WIDE, withoutChats);
   await check('b17 what does not go into a chat is shared only when that is asked for', async () => {
     await page.evaluate(() => {
       const clipboardData = new DataTransfer();

@@ -5,6 +5,7 @@
 //   TOOLRACK_ADMIN_URL  address of a server whose user is an admin, for the console
 //   TOOLRACK_HOOK_URL  who is told of that server's changes of tools
 //   TOOLRACK_MODEL_URL, TOOLRACK_MODEL_FILE  a server whose model the doctor asks, and its configuration
+//   TEA_DOCX       a document of Word about tea
 //   CHROMIUM       the browser, default /usr/bin/chromium
 //   LOOKS          folder with the pictures of the main views that are kept; NEW_LOOKS=1 makes them anew
 //   SHOTS          folder for screenshots; none are taken without it

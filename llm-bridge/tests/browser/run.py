@@ -226,7 +226,7 @@ def main():
     folder = environment.node("node-browser", [HERE / name for name in ("package.json", "package-lock.json")] + sorted(HERE.glob("*.mjs")))
     types = checked_types(folder)
     parts = [part for part in sys.argv[1:] if part != "--new-looks"]
-    looks = {"LOOKS": str(HERE / "looks")}
+    looks = {"LOOKS": str(HERE / "looks"), "TEA_DOCX": str(HERE.parents[2] / "tools/_documents/tests/data/office/tea.docx")}
     if len(parts) < len(sys.argv) - 1:
         parts, looks = ["kept"], {**looks, "NEW_LOOKS": "1"}
     hook = model(Hook)
