@@ -4,7 +4,7 @@ import { running, sse } from './approvals.mjs';
 import { openKept } from './kept.mjs';
 import { ANSWERS } from './kept_data.mjs';
 import { faults } from './looks.mjs';
-import { check, equal, idle, open, withoutChats } from './support.mjs';
+import { ask, check, equal, idle, open, withoutChats } from './support.mjs';
 
 const CHAT = ANSWERS['/api/chats/chat_1'];
 const [QUESTION, ANSWER] = CHAT.messages;
@@ -51,6 +51,55 @@ export async function clauses(browser) {
     await page.waitForSelector('.answer .text:has-text("It is 483.")');
     equal(sent, [{ regenerate: 'm2', model: 'gpt-oss:20b' }], 'sent');
     equal([await page.locator('.answer .branches > span').innerText(), (await page.innerText('.answer .facts')).includes('gpt-oss:20b')], ['2 / 2', true], 'shown');
+    await context.close();
+  });
+
+  await check('b17 an answer is made again, and goes on, by the model that gave it, whichever is chosen for the chat', async () => {
+    for (const [button, about] of [['.regenerate', {}], ['.go-on', { finish_reason: 'length' }]]) {
+      const chat = { ...CHAT, settings: { ...CHAT.settings, model: 'qwen3:8b' }, messages: [QUESTION, { ...ANSWER, model: 'gpt-oss:20b', ...about }] };
+      const { sent, answers } = taking(chat, { turn: { message: 'm2', position: 0, here: true }, message: null, answer: { ...ANSWER, status: 'running' } }, { event: 'done', data: ANSWER });
+      const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
+      await page.waitForSelector('.answer .text table');
+      equal([await page.inputValue('#model'), await page.locator('.other-model option').allInnerTexts()], ['qwen3:8b', ['Other model…', 'qwen3:8b']], 'chosen, and others');
+      await page.click(`.answer ${button}`);
+      await idle(page);
+      equal(sent.map(({ model }) => model), ['gpt-oss:20b'], button);
+      await context.close();
+    }
+  });
+
+  await check('b17 each chat keeps its model, and a new one takes what was chosen for a new one', async () => {
+    const sent = [];
+    const { answers } = taking(CHAT, {});
+    const noted = (address, json) => async (route) => {
+      if (route.request().method() !== 'POST') return route.fulfill({ json: ANSWERS[address] ?? json });
+      sent.push([address, route.request().postDataJSON()]);
+      return address.endsWith('/turn') ? route.fulfill({ status: 503, json: { error: { message: 'not now' } } }) : route.fulfill({ json });
+    };
+    const other = { ...CHAT, id: 'chat_2', title: 'Trains to Lyon', settings: { ...CHAT.settings, model: 'gpt-oss:20b' } };
+    const begun = { ...other, id: 'chat_3', title: '', messages: [], leaf: null };
+    const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, {
+      ...answers, '/api/chats': noted('/api/chats', begun), '/api/chats/chat_1': noted('/api/chats/chat_1', CHAT), '/api/chats/chat_2': other, '/api/chats/chat_3/turn': noted('/api/chats/chat_3/turn', {}),
+    });
+    await page.waitForSelector('.answer .text table');
+    await page.selectOption('#model', 'gpt-oss:20b');
+    await page.waitForTimeout(200);
+    equal(sent.splice(0), [['/api/chats/chat_1', { settings: { model: 'gpt-oss:20b' } }]], 'kept for the chat');
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    equal(await page.inputValue('#model'), 'qwen3:8b', 'model of a new chat');
+    await page.click('.chat-row a:has-text("Trains to Lyon")');
+    await page.waitForSelector('.answer .text table');
+    equal(await page.inputValue('#model'), 'gpt-oss:20b', 'model of the chat that is opened');
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    await page.selectOption('#model', 'gpt-oss:20b');
+    await ask(page, 'Hello?');
+    await page.waitForSelector('.answer .error:has-text("not now")');
+    equal(sent.map(([address, { settings, model }]) => [address, settings?.model ?? model]), [['/api/chats', 'gpt-oss:20b'], ['/api/chats/chat_3/turn', 'gpt-oss:20b']], 'begun');
+    await page.reload();
+    await page.waitForSelector('#welcome');
+    equal(await page.inputValue('#model'), 'gpt-oss:20b', 'model of the next new chat');
     await context.close();
   });
 

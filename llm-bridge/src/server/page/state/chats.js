@@ -6,7 +6,8 @@ import { download } from './download.js';
 import { write } from './draft.js';
 import { t } from './language.js';
 import { keep, kept, list } from './list.js';
-import { chat, chats, emptyChat, failure, model, models, said } from './store.js';
+import { prefer } from './storage.js';
+import { chat, chats, emptyChat, failure, preferred, said } from './store.js';
 import { newest } from './tree.js';
 import { follow, follows, isUnsent, leave } from './turn.js';
 
@@ -46,7 +47,6 @@ export async function open(id) {
     if (number !== asked) return;
     leave();
     place(found, turn);
-    if (found.settings.model && models.value.includes(found.settings.model)) model.value = found.settings.model;
   } catch (error) {
     if (number !== asked) return;
     failure.value = /** @type {Error} */ (error).message;
@@ -139,6 +139,18 @@ export async function set(settings) {
   const { id } = chat.value;
   if (id !== null && chats.value !== null) await attempt(() => api.changeChat(id, { settings }));
   else keep();
+}
+
+/**
+ * Chooses the model of this chat; one that is not begun says what new ones take.
+ * @param {string} name
+ */
+export function chooseModel(name) {
+  if (chat.value.messages.length === 0) {
+    prefer('model', name);
+    preferred.value = name;
+  }
+  return set({ model: name });
 }
 
 /**

@@ -2,8 +2,7 @@
 
 import * as api from './api.js';
 import { forgetWritten } from './key.js';
-import { preference } from './storage.js';
-import { account, build, health, model, models, modelsFailure, session, tools, toolsFailure, unreachable } from './store.js';
+import { account, build, health, models, modelsFailure, session, tools, toolsFailure, unreachable } from './store.js';
 
 const AGAIN = 50;
 const LATER = 1000;
@@ -35,7 +34,6 @@ async function loadServer() {
   models.value = names;
   account.value = server ? await api.account().catch(() => null) : null;
   if (server?.sign_in) await loadSession();
-  model.value = [preference('model', ''), server?.model].find((name) => name && names.includes(name)) ?? names[0] ?? '';
 }
 
 /** The server may run while the model server does not. */

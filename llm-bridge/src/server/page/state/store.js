@@ -22,9 +22,9 @@ export const modelsFailure = signal('');
 /** The state of the build under `toolrack dev`. */
 export const build = signal({ state: 'current', message: '' });
 
-/** The names of the models on offer, and the chosen one. */
+/** The names of the models on offer, and the one that a new chat takes. */
 export const models = signal(/** @type {string[]} */ ([]));
-export const model = signal(preference('model', ''));
+export const preferred = signal(preference('model', ''));
 
 export const tools = signal(/** @type {Tool[]} */ ([]));
 export const toolsFailure = signal('');
@@ -49,6 +49,18 @@ export const running = computed(() => {
 });
 /** Whether there is one: it changes only twice in a turn, whatever comes. */
 export const busy = computed(() => running.value !== null);
+
+/** The model of the chat: the one that is chosen for it, or that has answered last, or that a new chat takes, or the server's. */
+export const model = computed(() => {
+  const answered = shown.value.findLast(({ role }) => role === 'assistant')?.model;
+  return [chat.value.settings.model, answered, preferred.value, health.value?.model].find((name) => name && isOffered(name)) ?? models.value[0] ?? '';
+});
+
+/**
+ * Whether a model can be asked, as far as that is known.
+ * @param {string} name
+ */
+export const isOffered = (name) => models.value.length === 0 || models.value.includes(name);
 
 /** What lies over or beside the chat. */
 export const toolsOpen = signal(false);

@@ -6,7 +6,7 @@ import { end, replace, take, textOf } from './answer.js';
 import { begunAs, write, written } from './draft.js';
 import { t } from './language.js';
 import { keep, list } from './list.js';
-import { chat, chats, failure, isShown, model, said, shown, touch, unreachable } from './store.js';
+import { chat, chats, failure, isOffered, isShown, model, said, shown, touch, unreachable } from './store.js';
 import { branch } from './tree.js';
 
 /** @import { Chat, Message, Settings } from './types.d.ts' */
@@ -25,6 +25,8 @@ import { branch } from './tree.js';
 let followed = null;
 /** What an answer was asked for that has not begun. @type {WeakMap<Message, Start>} */
 const unsent = new WeakMap();
+/** By which model an answer was asked for, where that was said. @type {WeakMap<Message, string>} */
+const named = new WeakMap();
 let made = 0;
 
 /** How long after a failure the turn is looked for again, in milliseconds: at first, and at most. */
@@ -54,17 +56,17 @@ export const ask = (content) => start({ parent: shown.value.findLast(({ id }) =>
 export const edit = (message, content) => start({ parent: message.parent, content });
 
 /**
- * Another answer beside this one.
+ * Another answer beside this one, by the same model. What has failed is tried with the one that is chosen by now.
  * @param {Message} message
  * @param {string} [other] another model
  */
 export function regenerate(message, other) {
   if (followed) return false;
   const begun = unsent.get(message);
-  const by = other ? { model: other } : {};
+  const by = of(other ?? (message.status === 'failed' ? named.get(message) : message.model));
   if (chats.value === null && message.status === 'failed') {
     chat.value = { ...chat.value, messages: chat.value.messages.filter((one) => one !== message), leaf: message.parent };
-    return start({ answer: message.parent ?? '' });
+    return start({ answer: message.parent ?? '', ...by });
   }
   if (!begun) return start({ regenerate: message.id, ...by });
   // The server has never seen it.
@@ -79,7 +81,13 @@ export function regenerate(message, other) {
  * Goes on with an answer that was cut off.
  * @param {Message} message
  */
-export const goOn = (message) => start({ continue: message.id });
+export const goOn = (message) => start({ continue: message.id, ...of(message.model) });
+
+/**
+ * A model to ask, where it is still offered.
+ * @param {string | null | undefined} name
+ */
+const of = (name) => (name && isOffered(name) ? { model: name } : {});
 
 /**
  * Goes on with the answer of which a tool has asked this, where its server has ended meanwhile.
@@ -121,6 +129,7 @@ export function leave() {
 function start(begun) {
   if (followed) return false;
   const { question, answer } = placed(begun);
+  if (begun.model) named.set(answer, begun.model);
   followed = { controller: new AbortController(), message: answer, id: null, stops: false };
   if (chats.value === null) local(followed);
   else run(begun, question, followed);
@@ -179,10 +188,12 @@ export function ensured(of = chat.value) {
 
 /** @param {Chat} of */
 async function created(of) {
-  const { id, title } = await api.newChat({ settings: settled((isShown(of) ? chat.value : of).settings) });
+  const { settings } = isShown(of) ? chat.value : of;
+  const by = settings.model ?? ((isShown(of) && model.value) || null);
+  const { id, title } = await api.newChat({ settings: settled({ ...settings, model: by }) });
   if (isShown(of)) {
     begunAs(id);
-    chat.value = { ...chat.value, id, title };
+    chat.value = { ...chat.value, id, title, settings: { ...chat.value.settings, model: chat.value.settings.model ?? by } };
     history.pushState(null, '', `#${id}`);
   }
   return id;
