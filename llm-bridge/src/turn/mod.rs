@@ -68,7 +68,8 @@ pub use limits::Limits;
 pub(crate) use live::{LiveTurn, LiveTurns};
 pub(crate) use models::known_dialect;
 pub use models::{ModelRoute, ModelSettings, Models};
-pub(crate) use pictures::write_within;
+pub(crate) use pictures::{has_pictures_of_user, without_pictures, write_within};
+pub(crate) use recover::most_pictures;
 #[cfg(feature = "cli")]
 pub(crate) use recover::{could_not_read, raw_text};
 pub(crate) use transcript::{approval_notice, question_notice};

@@ -224,6 +224,10 @@ export async function chats(browser) {
     const nuts = (await rows(page)).indexOf('Nuts');
     const [download] = await Promise.all([page.waitForEvent('download'), choose(page, nuts, 'Export as Markdown')]);
     equal(download.suggestedFilename(), 'Nuts.md', 'file');
+    if (!readFileSync(await download.path(), 'utf8').includes('Walnut')) throw new Error('the message is not in the Markdown');
+    const [json] = await Promise.all([page.waitForEvent('download'), choose(page, nuts, 'Export as JSON')]);
+    const whole = JSON.parse(readFileSync(await json.path(), 'utf8'));
+    equal([json.suggestedFilename(), whole.title, whole.messages[0].parts[0].text], ['Nuts.json', 'Nuts', 'What is 7 * 6? Walnut'], 'the JSON');
     await page.fill('#question', 'Not sent');
     await choose(page, nuts, 'Delete');
     await page.click('.chat-delete .danger');
@@ -248,6 +252,29 @@ export async function chats(browser) {
     equal(await page.inputValue('#settings input[max="2"]'), '0.4', 'temperature');
     equal(await page.locator('.choices input:checked').count(), 0, 'tools');
     await page.keyboard.press('Escape');
+  });
+
+  await check('b17 the model uses the tools that are chosen for its chat, and no others', async () => {
+    const made = async () => {
+      await ask(page, QUESTION);
+      await page.waitForSelector('#stop', { state: 'visible' });
+      await idle(page);
+      return page.locator('.answer:last-child .call[data-name="calculate"][data-state="ok"]').count();
+    };
+    const choose = async (name, chosen) => {
+      await page.click('#settings-open');
+      const changed = page.waitForResponse((response) => response.request().method() === 'POST' && /\/api\/chats\/[^/]+$/.test(response.url()));
+      await page.locator('.choices label', { has: page.locator(`code:text-is("${name}")`) }).locator('input').setChecked(chosen);
+      await changed;
+      await page.keyboard.press('Escape');
+    };
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    equal(await made(), 1, 'calls with all tools');
+    await choose('calculate', false);
+    equal(await made(), 0, 'calls without that tool');
+    await choose('calculate', true);
+    equal(await made(), 1, 'calls with it again');
   });
 
   await check('b17 a picture goes into a message, and stays with it', async () => {

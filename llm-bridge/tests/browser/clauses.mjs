@@ -4,6 +4,7 @@ import { running, sse } from './approvals.mjs';
 import { openKept } from './kept.mjs';
 import { ANSWERS } from './kept_data.mjs';
 import { faults } from './looks.mjs';
+import { PICTURE } from './streams.mjs';
 import { ask, check, equal, idle, open, withoutChats } from './support.mjs';
 
 const CHAT = ANSWERS['/api/chats/chat_1'];
@@ -126,8 +127,122 @@ export async function clauses(browser) {
     await context.close();
   });
 
+  await found(browser);
+  await pictures(browser);
   await sharing(browser);
   await axe(browser);
+}
+
+async function found(browser) {
+  await check('b17 what a search has found is shown: its message, on whichever branch, at the word', async () => {
+    // On the branch that is not the last, and far above its end.
+    const messages = [];
+    const add = (id, parent, role, text) => messages.push({ ...CHAT.messages[role === 'user' ? 0 : 1], id, parent, parts: said(text) });
+    for (let at = 0; at < 300; at += 1) {
+      const long = 'A paragraph with **some** words in it, that goes on.\n\n'.repeat(at === 41 ? 60 : 3);
+      add(`a${at}`, at === 0 ? null : `a${at - 1}`, at % 2 ? 'assistant' : 'user', at % 2 ? `${long}${at === 41 ? 'Here is a **Walnut** tree.\n\n' : ''}${long}` : `Question ${at}`);
+    }
+    add('b1', 'a0', 'assistant', 'Another answer.');
+    const posts = [];
+    const answers = {
+      ...ANSWERS,
+      '/api/chats': (route) => {
+        const words = new URL(route.request().url()).searchParams.get('search');
+        const [, other] = ANSWERS['/api/chats'].chats;
+        return route.fulfill({ json: words ? { chats: [{ ...other, found: { message: 'a41', text: '… a Walnut tree. …' } }], next: null } : ANSWERS['/api/chats'] });
+      },
+      '/api/chats/chat_2': (route) => {
+        if (route.request().method() === 'POST') posts.push(route.request().postDataJSON());
+        return route.fulfill({ json: { ...CHAT, id: 'chat_2', messages, leaf: 'b1' } });
+      },
+    };
+    const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
+    await page.waitForSelector('.answer .text table');
+    const seen = () => page.waitForFunction(() => {
+      const word = [...document.querySelectorAll('[data-id="a41"] strong')].find((one) => one.textContent === 'Walnut');
+      if (!word) return false;
+      const { top, bottom } = word.getBoundingClientRect();
+      const scroller = document.getElementById('scroller').getBoundingClientRect();
+      return top > scroller.top && bottom < scroller.bottom && CSS.highlights.get('found').size === 1;
+    });
+    await page.keyboard.press('Control+k');
+    await page.waitForSelector('#chats-search:focus');
+    await page.keyboard.type('walnut');
+    await page.waitForSelector('.chat-found:has-text("Walnut")');
+    await page.focus('.chat-row a');
+    await page.keyboard.press('Enter');
+    await seen();
+    await page.waitForTimeout(500);
+    await seen();
+    equal(await page.evaluate(() => document.activeElement.dataset.id), 'a41', 'focus');
+    equal(await page.locator('.question').first().locator('.branches > span').count() + await page.locator('.answer').first().locator('.branches > span').count(), 1, 'branches');
+    // Also where the chat is open, and when the tab is looked at again.
+    await page.evaluate(() => { document.getElementById('scroller').scrollTop = 0; });
+    await page.click('.chat-row a');
+    await seen();
+    await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+    await page.waitForTimeout(300);
+    await seen();
+    equal(posts, [], 'changes of the chat');
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    equal(await page.evaluate(() => CSS.highlights.get('found').size), 0, 'marks in another chat');
+    await context.close();
+  });
+}
+
+/** A message with two pictures, and the answer of a model that takes none. */
+async function pictures(browser) {
+  const url = `data:image/png;base64,${PICTURE}`;
+  const asked = { ...QUESTION, parts: [...said('What are these?'), { type: 'image', name: 'one.png', url }, { type: 'image', name: 'two.png', url: `${url}#` }] };
+  const error = { type: 'pictures_refused', message: 'the model server answered 500: image input is not supported' };
+  const refused = { ...CHAT, messages: [asked, { ...ANSWER, status: 'failed', parts: [], error }] };
+  const paste = (page) => page.evaluate((data) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.items.add(new File([Uint8Array.from(atob(data), (one) => one.charCodeAt(0))], 'map.png', { type: 'image/png' }));
+    document.getElementById('question').dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+  }, PICTURE);
+
+  await check('b17 it is said that a model sees no pictures, before they are sent', async () => {
+    const models = { data: [{ id: 'qwen3:8b', pictures: false }, { id: 'gpt-oss:20b' }] };
+    for (const answers of [{ ...ANSWERS, '/v1/models': models }, { ...ANSWERS, '/api/chats/chat_1': refused }]) {
+      const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
+      await page.waitForSelector('.answer');
+      await paste(page);
+      await page.waitForSelector('.attached li:has-text("map.png")');
+      await page.waitForSelector('.attached .blind:has-text("qwen3:8b sees no pictures")');
+      await page.selectOption('#model', 'gpt-oss:20b');
+      await page.waitForSelector('.attached .blind', { state: 'detached' });
+      await context.close();
+    }
+  });
+
+  await check('b17 where a model takes no picture it is said so, and it can be asked without', async () => {
+    const answer = { ...ANSWER, id: 'm3', parts: said('I cannot see them.') };
+    const { sent, answers } = taking(refused, { turn: { message: 'm3', position: 0, here: true }, message: null, answer: { ...answer, status: 'running', parts: [] } }, { event: 'done', data: answer });
+    const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
+    await page.waitForSelector('.error:has-text("The model does not take the picture: the model server answered 500: image input is not supported")');
+    await page.click('.without-pictures');
+    await page.waitForSelector('.answer .text:has-text("I cannot see them.")');
+    equal(sent, [{ regenerate: 'm2', without_pictures: true, model: 'qwen3:8b' }], 'sent');
+    await context.close();
+  });
+
+  await check('b17 a picture is left out where a message is edited, by keyboard', async () => {
+    const { sent, answers } = taking(refused, { turn: { message: 'm3', position: 0, here: true }, message: null, answer: { ...ANSWER, id: 'm3', status: 'running', parts: [] } }, { event: 'done', data: { ...ANSWER, id: 'm3' } });
+    const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
+    await page.hover('.question');
+    await page.click('.question .edit');
+    equal(await page.locator('.editor img').count(), 2, 'pictures');
+    await page.focus('.editor [aria-label="Remove one.png"]');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.editor [aria-label="Remove one.png"]', { state: 'detached' });
+    equal(await page.evaluate(() => document.activeElement.matches('.editor textarea')), true, 'focus');
+    await page.keyboard.press('Enter');
+    await idle(page);
+    equal(sent.map(({ content }) => content), [[{ type: 'text', text: 'What are these?' }, { type: 'image_url', image_url: { url: `${url}#` } }]], 'sent');
+    await context.close();
+  });
 }
 
 async function sharing(browser) {

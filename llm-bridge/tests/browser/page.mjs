@@ -25,7 +25,7 @@ import { flow } from './flow.mjs';
 import { german } from './german.mjs';
 import { kept } from './kept.mjs';
 import { languages, looks, server } from './looks.mjs';
-import { longChats, markdown } from './markdown.mjs';
+import { longChats, manyCalls, markdown } from './markdown.mjs';
 import { races } from './races.mjs';
 import { chromium, counted } from './support.mjs';
 
@@ -34,7 +34,7 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
 try {
-  const parts = { desktop, phone, keyed, chats, chatsOnPhone, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, looks, kept, everyone, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleDoctor, consoleForOthers, consoleLooks };
+  const parts = { desktop, phone, keyed, chats, chatsOnPhone, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, manyCalls, looks, kept, everyone, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleDoctor, consoleForOthers, consoleLooks };
   const only = process.argv.slice(2);
   for (const [name, part] of Object.entries(parts)) {
     if (only.length === 0 || only.includes(name)) await part(browser);

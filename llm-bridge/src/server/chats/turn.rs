@@ -22,7 +22,7 @@ use super::{
     keeper::Keeper,
     kept_message::Kept,
     message::{By, Shown, Status},
-    plan::{GO_ON, NewTurn},
+    plan::{Asked, GO_ON, NewTurn},
     reading,
     running::{Live, Running, said_before},
     settings::Settings,
@@ -39,6 +39,7 @@ use crate::{
         public_url::PublicUrl,
     },
     traces,
+    turn::has_pictures_of_user,
 };
 
 /// The largest message of a user, in bytes.
@@ -154,6 +155,7 @@ async fn begin(
     let settings = Settings::of(&chat.settings)?;
     let all = access.whole_messages(&id).await?;
     let has_content = new.content.is_some();
+    let asked = Asked::of(&new, &settings, &app.backend);
     let body = new.request(&settings, &id);
     let body = serde_json::to_vec(&body).map_err(|fault| ApiError::internal(fault.to_string()))?;
     if body.len() > MAX_MESSAGE {
@@ -170,7 +172,7 @@ async fn begin(
         if message.as_ref().is_some_and(|message| message.parts.is_empty()) {
             return Err(ApiError::invalid("content", "`content` is empty; send a text, or parts"));
         }
-        let plan = new.plan(&all, &leaf, message)?;
+        let plan = new.plan(&all, &leaf, message, &asked)?;
         Ok((decoded, plan, all))
     };
     let (Decoded { mut request, encoder }, plan, all) = decode(identity.sender(), size, read).await??;
@@ -187,6 +189,8 @@ async fn begin(
     request.messages =
         system.map(|system| Message::text(Role::System, system)).into_iter().chain(plan.last).collect();
     (request.conversation.earlier, request.conversation.found) = (plan.earlier, plan.found.clone());
+    let has_pictures =
+        has_pictures_of_user(&request.conversation.earlier) || has_pictures_of_user(&request.messages);
     let backend = app.backend.for_request(identity.registry.clone(), identity.standing());
     let backend = backend.reached_at(base).traced(trace);
 
@@ -267,6 +271,7 @@ async fn begin(
         encoder,
         said_before: said.unwrap_or_default(),
         found_before: plan.found,
+        has_pictures,
         closing: app.closing.clone(),
     };
     let (upstream, store) = (app.backend.upstream().clone(), Arc::clone(&access.store));

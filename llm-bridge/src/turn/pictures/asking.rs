@@ -42,6 +42,12 @@ impl Backend {
         PictureLimit { most, taken: if sees.is_none() { learned() } else { None }, is_news: false }
     }
 
+    /// Whether the model of this name sees pictures, as far as it is set or was found out.
+    pub(crate) fn sees(&self, name: &str) -> Option<bool> {
+        let learned = || (self.shared.learned.taken_pictures(name) == Some(0)).then_some(false);
+        self.settings().models.pictures(name).or_else(learned)
+    }
+
     /// Makes the pictures in results fit.
     pub(in super::super) async fn fit_pictures(&self, messages: &mut [Message]) {
         let limits = self.settings().limits;

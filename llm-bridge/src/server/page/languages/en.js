@@ -23,7 +23,9 @@ export default {
   error: 'Error',
   errorWithoutMessage: 'The server reported an error without a message.',
   // By the types of the server's errors, which it says in English itself. Behind a colon stand its own words.
-  faults: /** @type {Record<string, string>} */ ({}),
+  faults: /** @type {Record<string, string>} */ ({
+    pictures_refused: 'The model does not take the picture:',
+  }),
   keep: 'Keep',
   latest: 'Latest',
   messages: 'Messages',
@@ -69,8 +71,11 @@ export default {
   message: 'Message',
   send: 'Send',
   sends: 'sends',
+  sentWhenComplete: 'Sent when the answer is complete',
+  doNotSend: (/** @type {string} */ text) => `Do not send “${text}”`,
   stops: 'stops',
   cannotOpen: 'The browser cannot open it',
+  seesNoPictures: (/** @type {string} */ model) => `${model} sees no pictures. Another model may, or leave it out.`,
   notForChat: 'Only pictures and texts go into a message.',
   shareInstead: (/** @type {number} */ number) => `Share ${number === 1 ? 'it' : `all ${number}`} with every user, for tools to search…`,
   textTooLong: (/** @type {number} */ most) => `It is too long for a message: more than ${count(most, 'character')}.`,
@@ -78,6 +83,7 @@ export default {
 
   // Messages
   answer: 'Answer',
+  askWithoutPictures: 'Ask without the picture',
   branchAfter: 'Next version',
   branchBefore: 'Previous version',
   branches: 'Versions',
@@ -249,7 +255,7 @@ export default {
   allTools: 'All',
   byDefault: 'Default',
   keyList: /** @type {[string, string][]} */ ([
-    ['Enter', 'sends the message'],
+    ['Enter', 'sends the message; while an answer is made, when that is complete'],
     ['Shift+Enter', 'adds a line'],
     ['Esc', 'stops the answer, closes what is open'],
     ['↑', 'edits the last message, from an empty field'],

@@ -4,12 +4,12 @@
 import { file as bytesOf, Refused } from './api.js';
 import { addToChat } from './chatdocuments.js';
 import { cannotBeRead, isReadable, known } from './documents.js';
-import { draft, emptyDraft } from './draft.js';
+import { draft } from './draft.js';
 import { t } from './language.js';
 import { isPlain, isText } from './picked.js';
 import { chat, chats } from './store.js';
 
-/** @import { Attachment, Chat, Library, Message, Picked } from './types.d.ts' */
+/** @import { Attachment, Chat, FilePart, Library, Message, Picked } from './types.d.ts' */
 /** @import { DraftSignal } from './draft.js' */
 /** @import { Content } from './turn.js' */
 
@@ -73,7 +73,7 @@ async function refusal(name, file, { may_add: may, extensions, max_bytes: most }
 
 /** Says no longer what was not attached. */
 export function forgetRefused() {
-  draft.value.value = { ...emptyDraft(), files: draft.value.value.files };
+  draft.value.value = { ...draft.value.value, fault: '', refused: [] };
 }
 
 /**
@@ -106,7 +106,7 @@ export function detach(attachment) {
 
 /** Nothing is attached any more. */
 export function forgetAttachments() {
-  draft.value.value = emptyDraft();
+  draft.value.value = { ...draft.value.value, files: [], fault: '', refused: [] };
 }
 
 /**
@@ -124,13 +124,19 @@ export function withAttachments(text) {
 }
 
 /**
- * Another text with the pictures of a message.
+ * The pictures of a message.
  * @param {Message} message
+ * @returns {FilePart[]}
+ */
+export const picturesOf = ({ parts }) => parts.flatMap((part) => (part.type === 'image' ? [part] : []));
+
+/**
+ * A text with pictures of a message.
+ * @param {FilePart[]} pictures
  * @param {string} text
  * @returns {Promise<Content>}
  */
-export async function withPictures(message, text) {
-  const pictures = message.parts.flatMap((part) => (part.type === 'image' ? [part] : []));
+export async function withPictures(pictures, text) {
   if (pictures.length === 0) return text;
   const urls = await Promise.all(pictures.map(async ({ url, path }) => url ?? dataUrl(await bytesOf(path ?? ''))));
   return [{ type: 'text', text }, ...urls.map((url) => ({ type: 'image_url', image_url: { url } }))];

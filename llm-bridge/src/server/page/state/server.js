@@ -2,7 +2,7 @@
 
 import * as api from './api.js';
 import { forgetWritten } from './key.js';
-import { account, build, health, models, modelsFailure, session, tools, toolsFailure, unreachable } from './store.js';
+import { account, blindModels, build, health, models, modelsFailure, session, tools, toolsFailure, unreachable } from './store.js';
 
 const AGAIN = 50;
 const LATER = 1000;
@@ -39,9 +39,10 @@ async function loadServer() {
 /** The server may run while the model server does not. */
 async function loadModels() {
   try {
-    const names = await api.models();
+    const all = await api.listedModels();
     modelsFailure.value = '';
-    return names;
+    blindModels.value = all.filter(({ pictures }) => pictures === false).map(({ id }) => id);
+    return all.map(({ id }) => id);
   } catch (error) {
     modelsFailure.value = /** @type {Error} */ (error).message;
     return [];

@@ -56,6 +56,16 @@ export const model = computed(() => {
   return [chat.value.settings.model, answered, preferred.value, health.value?.model].find((name) => name && isOffered(name)) ?? models.value[0] ?? '';
 });
 
+/** The models that are known to see no pictures. */
+export const blindModels = signal(/** @type {string[]} */ ([]));
+
+/** The `type` of a failure at pictures. */
+export const PICTURES_REFUSED = 'pictures_refused';
+
+/** Whether the model of the chat sees no pictures: as the server says, or as it has refused some here. */
+export const isBlind = computed(() => blindModels.value.includes(model.value)
+  || chat.value.messages.some((message) => changes(message).value >= 0 && message.error?.type === PICTURES_REFUSED && message.model === model.value));
+
 /**
  * Whether a model can be asked, as far as that is known.
  * @param {string} name
@@ -69,6 +79,9 @@ export const dialog = signal(/** @type {'' | 'documents' | 'settings' | 'inbox'}
 
 /** The passage of a document that is open. */
 export const passage = signal(/** @type {Source | null} */ (null));
+
+/** The message that a search has found, and its words, where that was opened. */
+export const sought = signal(/** @type {{ message: string, words: string[] } | null} */ (null));
 
 /** Why something could not be done, for a while. */
 export const failure = signal('');

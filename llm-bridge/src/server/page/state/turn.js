@@ -3,7 +3,7 @@
 
 import * as api from './api.js';
 import { end, replace, take, textOf } from './answer.js';
-import { begunAs, write, written } from './draft.js';
+import { begunAs, nextQueued, unqueue, write, written } from './draft.js';
 import { t } from './language.js';
 import { keep, list } from './list.js';
 import { chat, chats, failure, isOffered, isShown, model, said, shown, touch, unreachable } from './store.js';
@@ -11,7 +11,7 @@ import { branch } from './tree.js';
 
 /** @import { Chat, Message, Settings } from './types.d.ts' */
 /** @typedef {string | Record<string, unknown>[]} Content a text, or parts as in chat completions */
-/** @typedef {{ parent?: string | null, content?: Content, regenerate?: string, continue?: string, answer?: string, model?: string }} Start */
+/** @typedef {{ parent?: string | null, content?: Content, regenerate?: string, continue?: string, answer?: string, model?: string, without_pictures?: boolean }} Start */
 
 /**
  * @typedef {object} Followed
@@ -33,6 +33,9 @@ let made = 0;
 const SOON = 1_000;
 const LATER = 15_000;
 
+/** When it is looked whether the model has named a chat. */
+const NAMED = [4_000, 15_000, 40_000, 65_000];
+
 /** Ids of messages that the server does not know. */
 const UNSENT = 'new-';
 
@@ -47,6 +50,16 @@ export const isUnsent = (id) => chats.value !== null && id.startsWith(UNSENT);
  * @param {Content} content
  */
 export const ask = (content) => start({ parent: shown.value.findLast(({ id }) => !isUnsent(id))?.id ?? null, content });
+
+/**
+ * Sends what waits for an answer that has ended; where that is not complete, the person has another look at it.
+ * @param {Message | undefined} answer
+ */
+export function sendNext(answer) {
+  if (answer?.status !== 'done') return unqueue();
+  const next = nextQueued();
+  if (next) start({ parent: answer.id, content: next.content });
+}
 
 /**
  * The message anew, with another text.
@@ -76,6 +89,12 @@ export function regenerate(message, other) {
   }
   return start({ ...begun, ...by });
 }
+
+/**
+ * Another answer, by a model that gets a description in place of the pictures.
+ * @param {Message} message
+ */
+export const askWithoutPictures = (message) => start({ regenerate: message.id, without_pictures: true, ...of(message.model) });
 
 /**
  * Goes on with an answer that was cut off.
@@ -164,7 +183,7 @@ async function run(begun, question, turn) {
     unsent.set(answer, begun);
     end(answer, 'failed', message);
     if (followed === turn) followed = null;
-    if (!signal.aborted) return;
+    if (!signal.aborted) return sendNext(answer);
     // Another chat is shown; there the text waits in the field.
     failure.value = message;
     if (question && !written(id)) write(id, textOf(question));
@@ -259,9 +278,10 @@ async function through({ message, controller: { signal } }, id, after) {
   if (signal.aborted) return;
   followed = null;
   said.value = t.answerComplete;
+  sendNext(message);
   await list();
-  // The model names a chat after its first answer.
-  setTimeout(list, 4000);
+  // The model names a chat after its first answer, which takes a slow one a minute.
+  for (const ms of NAMED) setTimeout(() => { if (chats.value?.some((one) => one.id === id && one.titled_by === 'question')) list(); }, ms);
 }
 
 /** @param {number} ms */
@@ -324,9 +344,11 @@ async function local(turn) {
     else end(answer, 'failed', /** @type {Error} */ (error).message);
   }
   answer.duration_ms = performance.now() - began;
-  if (followed === turn) followed = null;
   touch(answer);
   keep();
+  if (followed !== turn) return;
+  followed = null;
+  sendNext(answer);
 }
 
 /**
