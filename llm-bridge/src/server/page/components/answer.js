@@ -17,6 +17,9 @@ import { Text } from './text.js';
 
 /** @import { CallPart, Message, Part, ReasoningPart, Source } from '../state/types.d.ts' */
 
+/** So many parts stand together, so that the browser passes over them at once where they are far from the window. */
+const GROUP = 50;
+
 /** @typedef {{ part: Part, times: number, last: boolean, version: number, made: any }} View */
 
 /** @param {{ message: Message, past: boolean }} properties */
@@ -34,9 +37,18 @@ export function Answer({ message, past }) {
     views.current[index] = { part, times, last, version, made };
     return made;
   };
+  const groups = useRef(/** @type {{ made: any[], isFull: boolean, group: any }[]} */ ([]));
+  const group = (/** @type {number} */ index, /** @type {any[]} */ made, /** @type {boolean} */ isFull) => {
+    const known = groups.current[index];
+    if (known && known.isFull === isFull && known.made.length === made.length && known.made.every((one, at) => one === made[at])) return known.group;
+    const one = html`<div class=${isFull ? 'parts full' : 'parts'} key=${index}>${made}</div>`;
+    groups.current[index] = { made, isFull, group: one };
+    return one;
+  };
+  const parts = folded(message.parts).map(({ part, times }, index) => view(index, part, times, grows && part === message.parts.at(-1)));
   return html`<article class=${`answer${message.parts.length > 0 ? '' : ' empty'}${past ? ' past' : ''}`} data-id=${message.id} aria-label=${t.answer} aria-busy=${grows ? 'true' : undefined}>
     <div class="answer-body">
-      ${folded(message.parts).map(({ part, times }, index) => view(index, part, times, grows && part === message.parts.at(-1)))}
+      ${Array.from({ length: Math.ceil(parts.length / GROUP) }, (_, index) => group(index, parts.slice(index * GROUP, (index + 1) * GROUP), (index + 1) * GROUP < parts.length))}
       ${!grows && html`<${Sources} sources=${sources} />`}
       <${Ending} message=${message} />
     </div>
