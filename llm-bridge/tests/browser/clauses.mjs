@@ -2,7 +2,7 @@
 
 import { running, sse } from './approvals.mjs';
 import { openKept } from './kept.mjs';
-import { ANSWERS } from './kept_data.mjs';
+import { ANSWERS, NOW } from './kept_data.mjs';
 import { faults } from './looks.mjs';
 import { PICTURE } from './streams.mjs';
 import { ask, check, equal, idle, open, withoutChats } from './support.mjs';
@@ -125,6 +125,41 @@ export async function clauses(browser) {
     await page.waitForTimeout(200);
     equal(sent, [{ settings: { persona: 'reading' } }], 'sent');
     await context.close();
+  });
+
+  await check('b17 the name that a slow model gives a chat is seen', async () => {
+    let [title, lists] = ['What is', 0];
+    const [listed] = ANSWERS['/api/chats'].chats;
+    const answers = running([], {
+      '/api/chats': (route) => {
+        lists += 1;
+        return route.fulfill({ json: { chats: [{ ...listed, title, titled_by: title === 'A sum' ? 'model' : 'question' }], next: null } });
+      },
+      '/api/chats/chat_1/turn': (route) => route.fulfill({ contentType: 'text/event-stream', body: sse({ event: 'done', data: ANSWER }) }),
+    });
+    const { page, context } = await openKept(browser, '#chat_1', WIDE, (one) => one.clock.install({ time: NOW }), answers, null);
+    await page.waitForSelector('.answer .text table');
+    await idle(page);
+    await page.waitForSelector('.chat-title:text-is("What is")');
+    await page.clock.runFor(10_000);
+    title = 'A sum';
+    await page.clock.runFor(10_000);
+    await page.waitForSelector('.chat-title:text-is("A sum")');
+    const before = lists;
+    await page.clock.runFor(60_000);
+    equal(lists, before, 'lists once it has a name');
+    await context.close();
+  });
+
+  await check('b17 thinking is set where the server keeps the chat, and not where nobody would tell the model', async () => {
+    for (const [about, fields] of [[{}, 1], [{ '/api/chats': undefined }, 0]]) {
+      const { page, context } = await openKept(browser, '', WIDE, undefined, { ...ANSWERS, ...about });
+      await page.waitForSelector('#welcome');
+      await page.click('#settings-open');
+      await page.waitForSelector('#settings .tool-choice');
+      equal(await page.locator('#settings label:has-text("Thinking")').count(), fields, 'fields');
+      await context.close();
+    }
   });
 
   await found(browser);

@@ -420,6 +420,19 @@ fn b13_ollama_a_model_of_another_server_has_its_context_and_what_it_can() {
 }
 
 #[test]
+fn g12_a_list_says_whether_a_model_sees_pictures_where_its_server_does() {
+    for (entry, pictures) in [
+        (json!({"id": "a", "architecture": {"input_modalities": ["text", "image"]}}), json!(true)),
+        (json!({"id": "b", "architecture": {"input_modalities": ["text"]}}), json!(false)),
+        (json!({"id": "c"}), Value::Null),
+    ] {
+        let model = ListedModel::read(entry).unwrap();
+        let told: Value = serde_json::from_slice(OpenAiFront.model(&model).body()).unwrap();
+        assert_eq!(told["pictures"], pictures, "{told}");
+    }
+}
+
+#[test]
 fn b13_ollama_a_malformed_body_names_the_field() {
     let with = |fields: Value| {
         let mut body = json!({"messages": [{"role": "user", "content": "hi"}]});
