@@ -73,8 +73,8 @@ fn show_operation(id: &'static str) -> Operation {
         .refuses(502, "The model server does not answer with a list (`upstream_error`).")
 }
 
-/// The models that the model server lists, with the sizes of their contexts, and whether they see pictures, as it is set, as requests have found it, or as
-/// the list says.
+/// The models that the model server lists, with the sizes of their contexts, and whether they see pictures, as it is set, as requests
+/// have found it, or as the list says.
 ///
 /// # Errors
 /// When the model server does not answer with a list.
