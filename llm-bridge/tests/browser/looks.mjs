@@ -137,7 +137,7 @@ export async function languages(browser) {
 
   const light = await browser.newContext({ locale: 'en-GB' });
   const first = await light.newPage();
-  await check('b17 the first paint needs less than 185 KB, and the page opens without the server', async () => {
+  await check('b17 the first paint needs less than 175 KB, and the page opens without the server', async () => {
     const session = await light.newCDPSession(first);
     await session.send('Network.enable');
     let bytes = 0;
@@ -147,7 +147,7 @@ export async function languages(browser) {
     const needed = bytes;
     await first.waitForTimeout(1000);
     console.log(`        ${Math.round(needed / 1000)} kB until the page is there, ${Math.round(bytes / 1000)} kB with what is loaded ahead`);
-    if (bytes > 185_000) throw new Error(`${bytes} bytes`);
+    if (bytes > 175_000) throw new Error(`${bytes} bytes`);
     await first.evaluate(() => navigator.serviceWorker.ready.then(() => true));
     // Without a second visit.
     await light.setOffline(true);
