@@ -6,14 +6,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{
-    Row, SqlStore, Statement,
-    link::Value,
-    saturated,
+    Row, SqlStore, Statement, Value, statement,
     transcripts::{self, FILES, TRANSCRIPTS, Table},
 };
 use registry_core::store::{
-    ConversationError, ConversationLimits, ConversationStore, StoreError, StoreResult, StoredResponse,
-    StoredTranscript, TranscriptLimits,
+    ConversationError, ConversationLimits, ConversationStore, StoreResult, StoredResponse, StoredTranscript,
+    TranscriptLimits,
 };
 
 /// So many conversations that have expired are deleted in one statement, so that nobody waits long for it.
@@ -66,17 +64,16 @@ DELETE FROM conversations WHERE tenant = $1 AND user_id = $2 AND id IN (SELECT i
 fn expired(since: Timestamp) -> Statement {
     let sql = "DELETE FROM conversations WHERE (tenant, user_id, id) IN \
                (SELECT tenant, user_id, id FROM conversations WHERE used_at <= $1 ORDER BY used_at LIMIT $2) RETURNING id";
-    Statement::new(sql, vec![since.into(), SWEPT_AT_ONCE.into()])
+    statement!(sql, since, SWEPT_AT_ONCE)
 }
 
 /// Deletes all conversations of a user. The first statement gives how many responses they have.
 pub(super) fn delete_of(tenant: &str, user: &str) -> [Statement; 2] {
-    let values: Vec<Value> = vec![tenant.into(), user.into()];
     let count = "SELECT COUNT(*) FROM conversations c JOIN responses r \
                  ON r.tenant = c.tenant AND r.user_id = c.user_id AND r.conversation = c.id \
                  WHERE c.tenant = $1 AND c.user_id = $2";
     let delete = "DELETE FROM conversations WHERE tenant = $1 AND user_id = $2";
-    [Statement::new(count, values.clone()), Statement::new(delete, values)]
+    [statement!(count, tenant, user), statement!(delete, tenant, user)]
 }
 
 /// The number in the only row of a count.
@@ -85,8 +82,8 @@ pub(super) fn counted(rows: Option<Vec<Row>>) -> StoreResult<usize> {
 }
 
 fn response(mut row: Row) -> StoreResult<StoredResponse> {
-    let mut text = || Ok::<_, StoreError>(row.text()?.to_string());
-    let (tenant, user, id, previous, model) = (text()?, text()?, text()?, text()?, text()?);
+    let (tenant, user, id, previous, model) =
+        (row.string()?, row.string()?, row.string()?, row.string()?, row.string()?);
     let previous = Some(previous).filter(|previous| !previous.is_empty());
     let (created_at, messages, given) = (row.time()?, row.text()?, row.text()?);
     Ok(StoredResponse { id, tenant, user, previous, model, messages, given, created_at })
@@ -106,7 +103,7 @@ impl ConversationStore for SqlStore {
         }
         let StoredResponse { id, tenant, user, previous, model, messages, given, created_at } = response;
         let [tenant, user, id]: [Value; 3] = [tenant.into(), user.into(), id.into()];
-        let (since, size, most) = (limits.since(now), saturated(size), saturated(max));
+        let (since, size, most) = (limits.since(now), size, max);
         let of_user = |sql, more: Vec<Value>| {
             Statement::new(sql, [tenant.clone(), user.clone()].into_iter().chain(more).collect())
         };
@@ -124,7 +121,7 @@ impl ConversationStore for SqlStore {
         let bounds = [since.into(), most.into()];
         let add = of_user(ADD.to_owned(), row.into_iter().chain(bounds).collect());
         let count = of_user(COUNT.to_owned(), vec![id.clone(), now.into(), size.into()]);
-        let conversations = saturated(limits.max_user_conversations.max(1));
+        let conversations = limits.max_user_conversations.max(1);
         let make_room = of_user(MAKE_ROOM.to_owned(), vec![id, most.into(), conversations.into()]);
         statements.extend([find, add, count, make_room]);
 
@@ -147,8 +144,7 @@ impl ConversationStore for SqlStore {
         let sql = format!(
             "SELECT r.tenant, r.user_id, r.id, r.previous, r.model, r.created_at, r.messages, r.given {FIND}"
         );
-        let find = Statement::new(sql, vec![tenant.into(), user.into(), id.into(), since.into()]);
-        Ok(self.read(find, response).await?.pop())
+        self.read_one(statement!(sql, tenant, user, id, since), response).await
     }
 
     async fn response_chain(
@@ -159,9 +155,8 @@ impl ConversationStore for SqlStore {
         since: Timestamp,
         limits: &ConversationLimits,
     ) -> Result<Vec<Arc<str>>, ConversationError> {
-        let most = [saturated(limits.max_chain_responses).into(), saturated(limits.max_chain_bytes).into()];
-        let values = [tenant.into(), user.into(), id.into(), since.into()].into_iter().chain(most);
-        let find = Statement::new(CHAIN.join(FIND), values.collect());
+        let (responses, bytes) = (limits.max_chain_responses, limits.max_chain_bytes);
+        let find = statement!(CHAIN.join(FIND), tenant, user, id, since, responses, bytes);
         let read = |mut row: Row| Ok((row.text()?, row.count::<u64>()?, row.text()?));
         let chain = self.read(find, read).await?;
         // Nothing comes before the first one; where something should, it is missing, unless it is the limit that has ended the chain.
@@ -183,8 +178,7 @@ impl ConversationStore for SqlStore {
             WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3 AND conversations.tenant = r.tenant
             AND conversations.user_id = r.user_id AND conversations.id = r.conversation";
         let one = "DELETE FROM responses WHERE tenant = $1 AND user_id = $2 AND id = $3 RETURNING id";
-        let values: Vec<Value> = vec![tenant.into(), user.into(), id.into()];
-        let statements = [last, count, one].map(|sql| Statement::new(sql, values.clone())).into();
+        let statements = [last, count, one].map(|sql| statement!(sql, tenant, user, id)).into();
         Ok(self.write_all(statements).await?.iter().any(|rows| !rows.is_empty()))
     }
 

@@ -7,7 +7,7 @@ use registry_core::{
 };
 
 use super::{
-    Row, SqlStore, Statement, Work, approvals, chats, connections, conversations, state, transcripts,
+    Row, SqlStore, Work, approvals, chats, connections, conversations, state, statement, transcripts,
 };
 
 /// So many records of the audit are read, and written, at a time.
@@ -54,7 +54,7 @@ impl SqlStore {
     /// # Errors
     /// When the store fails.
     pub async fn erase_user(&self, tenant: &str, user: &str) -> StoreResult<Erased> {
-        let of_user = |sql: &'static str| Statement::new(sql, vec![tenant.into(), user.into()]);
+        let of_user = |sql: &'static str| statement!(sql, tenant, user);
         let [responses, conversations] = conversations::delete_of(tenant, user);
         let counted = [
             of_user("DELETE FROM users WHERE tenant = $1 AND id = $2 RETURNING id"),
@@ -109,10 +109,9 @@ impl SqlStore {
                    WHERE tenant = $1 AND user_id = $2 AND position > $3 ORDER BY position LIMIT $4";
         let (mut after, mut erased) = (i64::MIN, 0);
         loop {
-            let values = vec![tenant.into(), user.into(), after.into(), PAGE.into()];
             let read =
                 |mut row: Row| Ok((row.int()?, row.text()?, row.count::<u64>()?, row.text()?, row.text()?));
-            let page = self.read(Statement::new(sql, values), read).await?;
+            let page = self.read(statement!(sql, tenant, user, after, PAGE), read).await?;
             let Some((last, ..)) = page.last() else { break };
             after = *last;
             let mut changes = self.shared.database.before_erasing();
@@ -122,7 +121,7 @@ impl SqlStore {
                 let Some(left) = left.map_err(|error| self.named(error))? else { continue };
                 erased += 1;
                 let sql = "UPDATE audit SET record = $1 WHERE position = $2";
-                changes.push(Statement::new(sql, vec![left.into(), (*position).into()]));
+                changes.push(statement!(sql, left, *position));
             }
             self.write(Work::Statements(changes)).await?;
         }

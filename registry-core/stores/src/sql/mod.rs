@@ -26,7 +26,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use batch::{Answer, Work};
 pub use erasure::Erased;
 pub(super) use failure::failure;
-pub(super) use link::{Link, Row, Statement};
+pub(super) use link::{Link, Row, Statement, Value, statement};
 use registry_core::store::{StoreError, StoreResult};
 use writer::{Job, Writer};
 
@@ -154,6 +154,11 @@ impl SqlStore {
         self.write_statements(vec![statement]).await
     }
 
+    /// Writes a statement that gives the rows it is about, and says whether there were any.
+    async fn takes_effect(&self, statement: Statement) -> StoreResult<bool> {
+        Ok(!self.run(statement).await?.is_empty())
+    }
+
     /// The rows of a question, each read by `read`. There are none of what is never kept.
     async fn read<T>(
         &self,
@@ -168,6 +173,15 @@ impl SqlStore {
         rows.map_err(|error| self.named(error))
     }
 
+    /// The same of a question that has one row at most.
+    async fn read_one<T>(
+        &self,
+        statement: Statement,
+        read: impl Fn(Row) -> Result<T, StoreError>,
+    ) -> StoreResult<Option<T>> {
+        Ok(self.read(statement, read).await?.pop())
+    }
+
     fn named(&self, error: StoreError) -> StoreError {
         error.of(self.shared.database.name())
     }
@@ -176,11 +190,6 @@ impl SqlStore {
 /// The writer has answered other work than it was given.
 fn unanswered(answer: &Answer) -> StoreError {
     StoreError::unavailable(format!("the writer answered {answer:?}"))
-}
-
-/// A number as databases have it.
-fn saturated(number: impl TryInto<i64>) -> i64 {
-    number.try_into().unwrap_or(i64::MAX)
 }
 
 /// Brings the tables to the version this program knows.
@@ -193,8 +202,7 @@ async fn lay_out(database: &dyn Database) -> StoreResult<()> {
         link.fetch(statement).await?;
     }
     link.script(database.version_table()).await?;
-    let version = Statement::new("SELECT version FROM toolrack_schema", Vec::new());
-    let version: usize = match link.fetch(version).await?.pop() {
+    let version: usize = match link.fetch(statement!("SELECT version FROM toolrack_schema")).await?.pop() {
         Some(mut row) => row.count()?,
         None => {
             link.script("INSERT INTO toolrack_schema VALUES (0)").await?;
@@ -212,8 +220,6 @@ async fn lay_out(database: &dyn Database) -> StoreResult<()> {
     for step in missing {
         link.script(step).await?;
     }
-    let now = i64::try_from(schema.len()).unwrap_or(i64::MAX);
-    let set = Statement::new("UPDATE toolrack_schema SET version = $1", vec![now.into()]);
-    link.fetch(set).await?;
+    link.fetch(statement!("UPDATE toolrack_schema SET version = $1", schema.len())).await?;
     link.script("COMMIT").await
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use registry_core::store::{StoreError, StoredTranscript, TranscriptLimits};
 
-use super::{Row, Statement, link::Value, saturated};
+use super::{Row, Statement, Value};
 
 /// A table of transcripts.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +70,7 @@ pub(super) fn expired(table: Table, since: Timestamp) -> Statement {
 }
 
 pub(super) fn make_room_for_all(table: Table, max_total_bytes: u64) -> Statement {
-    table.statement(MAKE_ROOM_FOR_ALL, vec![saturated(max_total_bytes).into()])
+    table.statement(MAKE_ROOM_FOR_ALL, vec![max_total_bytes.into()])
 }
 
 pub(super) fn keep(
@@ -79,7 +79,7 @@ pub(super) fn keep(
     since: Timestamp,
     limits: &TranscriptLimits,
 ) -> Vec<Statement> {
-    let size = saturated(transcript.size());
+    let size = transcript.size();
     let StoredTranscript { tenant, user, key, other_key, messages, used_at } = transcript;
     let replaced = delete(table, &tenant, &user, &[key.clone(), other_key.clone()]);
     let [tenant, user]: [Value; 2] = [tenant.into(), user.into()];
@@ -95,7 +95,7 @@ pub(super) fn keep(
     let left = limits.after_making_room();
     let most =
         [limits.max_user_bytes, limits.max_user_transcripts, left.max_user_bytes, left.max_user_transcripts];
-    let bounds = [tenant, user].into_iter().chain(most.map(|most| saturated(most).into())).collect();
+    let bounds = [tenant, user].into_iter().chain(most.map(Value::from)).collect();
     vec![expired(table, since), replaced, table.statement(ADD, row), table.statement(MAKE_ROOM, bounds)]
 }
 
@@ -116,14 +116,12 @@ pub(super) fn find(
         WHERE t.tenant = $1 AND t.user_id = $2 AND t.key IN (SELECT key FROM found WHERE bytes <= $4)",
         of_keys("key, used_at, size", 5, keys.len())
     );
-    let most = saturated(limits.max_read_bytes);
-    let values = [tenant.into(), user.into(), since.into(), most.into()];
+    let values = [tenant.into(), user.into(), since.into(), limits.max_read_bytes.into()];
     table.statement(sql, values.into_iter().chain(keys).collect())
 }
 
 pub(super) fn transcript(mut row: Row) -> Result<StoredTranscript, StoreError> {
-    let mut text = || Ok::<_, StoreError>(row.text()?.to_string());
-    let (tenant, user, key, other_key) = (text()?, text()?, text()?, text()?);
+    let (tenant, user, key, other_key) = (row.string()?, row.string()?, row.string()?, row.string()?);
     Ok(StoredTranscript { tenant, user, key, other_key, messages: row.text()?, used_at: row.time()? })
 }
 
