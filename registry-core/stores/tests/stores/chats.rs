@@ -275,6 +275,8 @@ async fn b17_a_database_without_chats_gets_their_tables() {
             "DROP TABLE sessions",
             "DROP TABLE chat_messages",
             "DROP TABLE chats",
+            "DROP INDEX audit_by_tenant",
+            "DROP INDEX audit_by_call",
             "UPDATE toolrack_schema SET version = 13",
         ] {
             tamper(&place, statement).await;
@@ -292,9 +294,12 @@ async fn a25_messages_that_were_kept_with_their_context_stay() {
         let before = message("m1", None, "12:00:00", "x");
         store.add_chat_messages(key("a"), vec![before.clone()], &ChatLimits::DEFAULT).await.unwrap();
         drop(store);
-        for statement in
-            ["ALTER TABLE chat_messages DROP COLUMN context", "UPDATE toolrack_schema SET version = 16"]
-        {
+        for statement in [
+            "ALTER TABLE chat_messages DROP COLUMN context",
+            "DROP INDEX audit_by_tenant",
+            "DROP INDEX audit_by_call",
+            "UPDATE toolrack_schema SET version = 16",
+        ] {
             tamper(&place, statement).await;
         }
         let store = place.open("main").await;

@@ -327,6 +327,8 @@ async fn b13_a_database_of_the_version_before_gets_the_tables() {
             "DROP TABLE transcripts",
             "DROP TABLE responses",
             "DROP TABLE conversations",
+            "DROP INDEX audit_by_tenant",
+            "DROP INDEX audit_by_call",
             "UPDATE toolrack_schema SET version = 6",
         ] {
             tamper(&place, statement).await;
@@ -356,6 +358,8 @@ async fn b13_what_was_kept_before_responses_were_is_continued() {
             "DROP TABLE files",
             "DROP TABLE tool_state",
             "DROP TABLE transcripts",
+            "DROP INDEX audit_by_tenant",
+            "DROP INDEX audit_by_call",
             "UPDATE toolrack_schema SET version = 7",
         ] {
             tamper(&place, statement).await;

@@ -171,6 +171,8 @@ async fn b15_a_database_of_the_version_before_gets_the_table_of_transcripts() {
             "DROP TABLE files",
             "DROP TABLE tool_state",
             "DROP TABLE transcripts",
+            "DROP INDEX audit_by_tenant",
+            "DROP INDEX audit_by_call",
             "UPDATE toolrack_schema SET version = 8",
         ] {
             tamper(&place, statement).await;
@@ -315,6 +317,8 @@ async fn b19_a_database_of_the_version_before_gets_the_table_of_files() {
             "DROP TABLE chat_messages",
             "DROP TABLE chats",
             "DROP TABLE files",
+            "DROP INDEX audit_by_tenant",
+            "DROP INDEX audit_by_call",
             "UPDATE toolrack_schema SET version = 11",
         ] {
             tamper(&place, statement).await;
