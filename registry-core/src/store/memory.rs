@@ -310,10 +310,6 @@ impl ConversationStore for MemoryStore {
         Ok(self.state.lock().conversations.delete(tenant, user, id))
     }
 
-    async fn delete_conversations_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        Ok(self.state.lock().conversations.delete_of(tenant, user))
-    }
-
     async fn delete_expired(&self, since: Timestamp) -> StoreResult<()> {
         self.state.lock().conversations.delete_expired(since);
         Ok(())
@@ -421,9 +417,5 @@ impl StateStore for MemoryStore {
         most: usize,
     ) -> StoreResult<Vec<(String, String)>> {
         self.read(|state| state.values.of_users(tenant, name, key, after, most))
-    }
-
-    async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        Ok(self.state.lock().values.delete_of(tenant, user))
     }
 }

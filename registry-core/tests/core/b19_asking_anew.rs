@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
 use registry_core::{
     Caller, Effect, ErrorKind, Permission, QuestionCallState, Registry, ToolCall, ToolContext, ToolOutcome,
     ToolPolicy, ToolResult, ToolSpec,
@@ -18,7 +19,7 @@ use registry_core::{
         limits::MemoryUsage,
     },
     handler_fn,
-    store::{Expected, MemoryStore, StateLimits, StateSpace, StateStore},
+    store::{Expected, MemoryStore, StateLimits, StateSpace, StateStore, Store},
     testing::TestClock,
 };
 use serde_json::{Value, json};
@@ -375,7 +376,7 @@ async fn b19_what_was_kept_of_a_waiting_call_goes_with_its_user_and_with_time() 
     let asked = killed(shared.server()).await;
     let server = shared.server();
     let answered = answer(&server, &asked, "Bea").await;
-    shared.state.delete_state_of("default", "ada").await.unwrap();
+    shared.state.remove_user("default", "ada", Timestamp::UNIX_EPOCH).await.unwrap();
     assert!(resume(&server, &answered).await.is_none());
     assert_eq!(server.call_of_question(&answered).await.unwrap(), None);
     // Another user's question is nobody else's.

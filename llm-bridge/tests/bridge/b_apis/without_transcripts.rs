@@ -65,10 +65,6 @@ impl ConversationStore for Down {
         self.fails().await
     }
 
-    async fn delete_conversations_of(&self, _: &str, _: &str) -> StoreResult<usize> {
-        self.fails().await
-    }
-
     async fn delete_expired(&self, _: jiff::Timestamp) -> StoreResult<()> {
         self.fails().await
     }

@@ -57,10 +57,6 @@ impl ChatStore for Chats {
         self.kept.delete_chat(key).await
     }
 
-    async fn delete_chats_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        self.kept.delete_chats_of(tenant, user).await
-    }
-
     async fn add_chat_messages(
         &self,
         key: ChatKey<'_>,

@@ -253,9 +253,6 @@ pub trait ChatStore: Send + Sync {
     /// Deletes a chat with its messages; false if there is none.
     async fn delete_chat(&self, key: ChatKey<'_>) -> StoreResult<bool>;
 
-    /// Deletes all chats of a user, and gives how many there were.
-    async fn delete_chats_of(&self, tenant: &str, user: &str) -> StoreResult<usize>;
-
     /// Adds messages to a chat in one step. The last one is the last of the branch that is shown from now on.
     ///
     /// # Errors

@@ -121,9 +121,6 @@ pub trait ConversationStore: Send + Sync {
     /// Deletes the response of that id; false if there is none. Those that continue it cannot be continued any more.
     async fn delete_response(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool>;
 
-    /// Deletes all conversations of a user. Gives how many responses they had.
-    async fn delete_conversations_of(&self, tenant: &str, user: &str) -> StoreResult<usize>;
-
     /// Deletes conversations that have expired, of all tenants.
     async fn delete_expired(&self, since: Timestamp) -> StoreResult<()>;
 

@@ -43,10 +43,6 @@ impl ChatStore for MemoryStore {
         self.with_chats(|chats| Ok(chats.delete(key)))
     }
 
-    async fn delete_chats_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        self.with_chats(|chats| Ok(chats.delete_of(tenant, user)))
-    }
-
     async fn add_chat_messages(
         &self,
         key: ChatKey<'_>,

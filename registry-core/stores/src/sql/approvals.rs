@@ -55,14 +55,8 @@ fn call_of(approval: &Approval) -> String {
 }
 
 /// The same for every approval of the same user. A hash, since a database has not a place for every name.
-fn asker(tenant: &str, user: &str) -> String {
+pub(super) fn asker(tenant: &str, user: &str) -> String {
     hash_arguments(&json!([tenant, user]))
-}
-
-/// Deletes what a user was asked about, and gives a row for each.
-pub(super) fn delete_of(tenant: &str, user: &str) -> Statement {
-    let sql = "DELETE FROM approvals WHERE tenant = $1 AND asker = $2 RETURNING id";
-    statement!(sql, tenant, asker(tenant, user))
 }
 
 #[async_trait]
@@ -157,8 +151,8 @@ impl Approvals for SqlStore {
     }
 
     async fn forget_user(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        let delete = delete_of(tenant, user);
-        Ok(self.run(delete).await?.len())
+        let sql = "DELETE FROM approvals WHERE tenant = $1 AND asker = $2 RETURNING id";
+        Ok(self.run(statement!(sql, tenant, asker(tenant, user))).await?.len())
     }
 
     async fn give_back(&self, tenant: &str, id: &str) -> StoreResult<()> {

@@ -86,12 +86,6 @@ fn pattern(word: &str) -> Value {
     format!("%{word}%").into()
 }
 
-/// Deletes all chats of a user, and gives a row for each.
-pub(super) fn delete_of(tenant: &str, user: &str) -> Statement {
-    let sql = "DELETE FROM chats WHERE tenant = $1 AND user_id = $2 RETURNING id";
-    statement!(sql, tenant, user)
-}
-
 /// The list of a user's chats.
 fn list((tenant, user): (&str, &str), query: &ChatQuery) -> Statement {
     let mut values: Vec<Value> = vec![tenant.into(), user.into()];
@@ -209,10 +203,6 @@ impl ChatStore for SqlStore {
     async fn delete_chat(&self, key: ChatKey<'_>) -> StoreResult<bool> {
         let delete = of_chat(format!("DELETE FROM chats WHERE {HERE} RETURNING id"), key, Vec::new());
         self.takes_effect(delete).await
-    }
-
-    async fn delete_chats_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        Ok(self.run(delete_of(tenant, user)).await?.len())
     }
 
     async fn add_chat_messages(

@@ -19,12 +19,6 @@ fn read(mut row: Row) -> StoreResult<StoredConnection> {
     })
 }
 
-/// Deletes the user's connections, and gives a row for each.
-pub(super) fn delete_of(tenant: &str, user: &str) -> Statement {
-    let sql = "DELETE FROM connections WHERE tenant = $1 AND user_id = $2 RETURNING server";
-    statement!(sql, tenant, user)
-}
-
 fn values(connection: StoredConnection) -> Vec<Value> {
     let StoredConnection { tenant, user, server, sealed, created_at } = connection;
     vec![tenant.into(), user.into(), server.into(), sealed.into(), created_at.into()]

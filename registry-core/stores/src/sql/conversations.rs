@@ -67,18 +67,12 @@ fn expired(since: Timestamp) -> Statement {
     statement!(sql, since, SWEPT_AT_ONCE)
 }
 
-/// Deletes all conversations of a user. The first statement gives how many responses they have.
-pub(super) fn delete_of(tenant: &str, user: &str) -> [Statement; 2] {
+/// How many responses the conversations of a user have.
+pub(super) fn count_of(tenant: &str, user: &str) -> Statement {
     let count = "SELECT COUNT(*) FROM conversations c JOIN responses r \
                  ON r.tenant = c.tenant AND r.user_id = c.user_id AND r.conversation = c.id \
                  WHERE c.tenant = $1 AND c.user_id = $2";
-    let delete = "DELETE FROM conversations WHERE tenant = $1 AND user_id = $2";
-    [statement!(count, tenant, user), statement!(delete, tenant, user)]
-}
-
-/// The number in the only row of a count.
-pub(super) fn counted(rows: Option<Vec<Row>>) -> StoreResult<usize> {
-    rows.into_iter().flatten().next().map_or(Ok(0), |mut row| row.count())
+    statement!(count, tenant, user)
 }
 
 fn response(mut row: Row) -> StoreResult<StoredResponse> {
@@ -180,11 +174,6 @@ impl ConversationStore for SqlStore {
         let one = "DELETE FROM responses WHERE tenant = $1 AND user_id = $2 AND id = $3 RETURNING id";
         let statements = [last, count, one].map(|sql| statement!(sql, tenant, user, id)).into();
         Ok(self.write_all(statements).await?.iter().any(|rows| !rows.is_empty()))
-    }
-
-    async fn delete_conversations_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        let rows = self.write_all(delete_of(tenant, user).into()).await?;
-        counted(rows.into_iter().next()).map_err(|error| self.named(error))
     }
 
     async fn delete_expired(&self, since: Timestamp) -> StoreResult<()> {

@@ -31,12 +31,6 @@ fn text(mut row: Row) -> StoreResult<String> {
     row.string()
 }
 
-/// Deletes what is kept for a user, and gives a row for each value.
-pub(super) fn delete_of(tenant: &str, user: &str) -> Statement {
-    let sql = "DELETE FROM tool_state WHERE tenant = $1 AND user_id = $2 RETURNING key";
-    statement!(sql, tenant, user)
-}
-
 /// Whether a name is empty, under which nothing is kept: what all users share has an empty one in place of the user's.
 fn is_nameless(space: &StateSpace, key: &str) -> bool {
     [key, &space.name, &space.tenant, space.user.as_deref().unwrap_or("-")].contains(&"")
@@ -124,10 +118,5 @@ impl StateStore for SqlStore {
             WHERE tenant = $1 AND user_id > $2 AND space = $3 AND key = $4 ORDER BY user_id LIMIT $5";
         let read = |mut row: Row| Ok((row.string()?, row.string()?));
         self.read(statement!(sql, tenant, after, name, key, most), read).await
-    }
-
-    async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        let delete = delete_of(tenant, user);
-        if user.is_empty() { Ok(0) } else { Ok(self.run(delete).await?.len()) }
     }
 }

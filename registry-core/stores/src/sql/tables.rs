@@ -4,11 +4,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
-use super::{
-    Row, SqlStore, Statement, Value, approvals, chats, connections,
-    conversations::{counted, delete_of},
-    state, statement, transcripts,
-};
+use super::{Row, SqlStore, Statement, Value, erasure::OF_A_USER, statement};
 use registry_core::store::{
     ApiKey, Persona, RemovedUser, Session, Store, StoreError, StoreResult, StoredTool, User,
 };
@@ -175,30 +171,15 @@ impl Store for SqlStore {
     async fn remove_user(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<RemovedUser> {
         let revoke =
             "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND user_id = $3 AND revoked_at = ''";
-        let revoke = statement!(revoke, at, tenant, id);
-        let remove = "DELETE FROM users WHERE tenant = $1 AND id = $2 RETURNING id";
-        let remove = statement!(remove, tenant, id);
-        let [count, delete] = delete_of(tenant, id);
-        let of = |table| transcripts::delete_of(table, tenant, id);
-        let (transcripts, files) = (of(transcripts::TRANSCRIPTS), of(transcripts::FILES));
-        let (values, chats) = (state::delete_of(tenant, id), chats::delete_of(tenant, id));
-        let end = "DELETE FROM sessions WHERE tenant = $1 AND user_id = $2";
-        let end = statement!(end, tenant, id);
-        let connections = connections::delete_of(tenant, id);
-        let approvals = approvals::delete_of(tenant, id);
-        let kept = [count, remove, transcripts, files, values, chats, delete];
-        let all = kept.into_iter().chain([revoke, end, connections, approvals]).collect();
-        let mut rows = self.change_all(all).await?.into_iter();
-        let responses = counted(rows.next()).map_err(|error| self.named(error))?;
-        let was_known = rows.next().is_some_and(|removed| !removed.is_empty());
-        let mut deleted = || rows.next().unwrap_or_default().len();
+        let revoke = vec![statement!(revoke, at, tenant, id)];
+        let deleted = self.delete_of(tenant, id, revoke, &OF_A_USER).await?;
         Ok(RemovedUser {
-            was_known,
-            responses,
-            transcripts: deleted(),
-            files: deleted(),
-            values: deleted(),
-            chats: deleted(),
+            was_known: deleted("users") > 0,
+            responses: deleted("responses"),
+            transcripts: deleted("transcripts"),
+            files: deleted("files"),
+            values: deleted("tool_state"),
+            chats: deleted("chats"),
         })
     }
 

@@ -143,9 +143,3 @@ pub(super) fn delete(table: Table, tenant: &str, user: &str, keys: &[String]) ->
     );
     table.statement(sql, [tenant.into(), user.into()].into_iter().chain(keys).collect())
 }
-
-/// Deletes all transcripts of a user, and gives a row for each.
-pub(super) fn delete_of(table: Table, tenant: &str, user: &str) -> Statement {
-    let sql = "DELETE FROM transcripts WHERE tenant = $1 AND user_id = $2 RETURNING key";
-    table.statement(sql, vec![tenant.into(), user.into()])
-}
