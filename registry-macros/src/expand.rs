@@ -53,7 +53,7 @@ pub(crate) fn expand(attribute: TokenStream, function: &ToolFn, owner: Option<&T
     let has_whole = inputs.iter().any(|input| input.is_whole);
     attr::check_effect(&keys, &mut errors);
     let (examples, keys): (Vec<Key>, Vec<Key>) = keys.into_iter().partition(|key| key.is("example"));
-    let calls = attr::calls(&keys, (!has_whole).then_some(&names[..]), &mut errors);
+    let assignments = attr::assignments(&keys, (!has_whole).then_some(&names[..]), &mut errors);
     let examples: Vec<Example<'_>> =
         examples.iter().filter_map(|key| Example::of(key, &mut errors)).collect();
     let known = (!has_whole).then_some(&arguments[..]);
@@ -61,9 +61,9 @@ pub(crate) fn expand(attribute: TokenStream, function: &ToolFn, owner: Option<&T
         examples.iter().flat_map(|example| example.checks(known, &mut errors)).collect();
     let examples = (!examples.is_empty()).then(|| {
         let examples = examples.iter().map(Example::to_core);
-        quote!(__plugin = __plugin.examples(&[#(#examples),*]);)
+        quote!(__plugin.examples = &[#(#examples),*];)
     });
-    let calls: Vec<TokenStream> = calls.into_iter().chain(examples).collect();
+    let assignments: Vec<TokenStream> = assignments.into_iter().chain(examples).collect();
 
     let list: Vec<(&str, &str)> =
         arguments.iter().map(|argument| (&*argument.name, &*argument.description)).collect();
@@ -77,14 +77,16 @@ pub(crate) fn expand(attribute: TokenStream, function: &ToolFn, owner: Option<&T
     });
     let ends = returns.as_ref().map(ends);
     let (lints, plugin) = match (&returns, errors.is_empty()) {
-        (Some(returns), true) => (quote!(), plugin(function, owner, &inputs, returns, &description, &calls)),
+        (Some(returns), true) => {
+            (quote!(), plugin(function, owner, &inputs, returns, &description, &assignments))
+        }
         // What can be checked is checked all the same, so that one build shows all there is to mend.
         _ => (
             quote!(, dead_code),
             quote! {
                 const __PLUGIN: __private::Plugin = {
                     let mut __plugin = __private::unregistered();
-                    #(#calls)*
+                    #(#assignments)*
                     __plugin
                 };
             },
@@ -196,7 +198,7 @@ fn plugin(
     inputs: &[Input],
     returns: &Returns,
     description: &str,
-    calls: &[TokenStream],
+    assignments: &[TokenStream],
 ) -> TokenStream {
     let ident = &function.sig.ident;
     let name = ident.unraw().to_string();
@@ -252,7 +254,7 @@ fn plugin(
                     line: ::core::line!(),
                 },
             );
-            #(#calls)*
+            #(#assignments)*
             __plugin
         };
         __private::inventory::submit!(__PLUGIN);

@@ -29,7 +29,7 @@ use proc_macro::TokenStream;
 /// The name is the function's. The description is the first paragraph of its doc comment; the other paragraphs are for
 /// people. Each parameter is an argument and needs a doc comment, save `&ToolContext` (the request) and `Resource<T>`
 /// (what the host provides); or one parameter, marked `#[args]`, takes all arguments. The keys of the attribute are the
-/// methods of `registry_core::Plugin`, and `crate = path` where the dependency has another name.
+/// fields of `registry_core::Plugin` and of its policy, and `crate = path` where the dependency has another name.
 ///
 /// `example = "What is the weather in Oslo?" => {"city": "Oslo"}` shows what a person asks and the call that answers it. It can be
 /// repeated. Examples are not shown to the model.
@@ -45,7 +45,7 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// It returns `T`, `Option<T>` (`None` where there is nothing to provide), `Result<T, E>` or `Result<Option<T>, E>`. Without a value the
 /// tools that need it are off, with the reason. Its parameters are `Settings<T>`, a table of the configuration; `Resource<T>` and
 /// `Option<Resource<T>>`, other resources; and `&ToolContext`, the request. An `async fn` or `fn` runs once, at the start, a plain one where it
-/// may block; a `fn` with `&ToolContext` runs for each request. The keys of the attribute are the methods of
+/// may block; a `fn` with `&ToolContext` runs for each request. The keys of the attribute are the fields of
 /// `registry_core::ResourcePlugin`, and `crate = path` where the dependency has another name.
 #[proc_macro_attribute]
 pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
