@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::{
     ApiKey, ConversationError, ConversationLimits, ConversationStore, Expected, Persona, RemovedUser,
-    Session, StateError, StateLimits, StateSpace, StateStore, Store, StoreResult, StoredConnection,
+    Session, Shelf, StateError, StateLimits, StateSpace, StateStore, Store, StoreResult, StoredConnection,
     StoredResponse, StoredTool, StoredTranscript, TranscriptLimits, User,
     chats::MemoryChats,
     conversations::{MemoryConversations, MemoryTranscripts},
@@ -47,6 +47,15 @@ struct State {
     chats: MemoryChats,
     /// By tenant, user and server.
     connections: BTreeMap<(String, String, String), StoredConnection>,
+}
+
+impl State {
+    fn shelf(&mut self, shelf: Shelf) -> &mut MemoryTranscripts {
+        match shelf {
+            Shelf::Transcripts => &mut self.transcripts,
+            Shelf::Files => &mut self.files,
+        }
+    }
 }
 
 impl Default for MemoryStore {
@@ -317,23 +326,25 @@ impl ConversationStore for MemoryStore {
 
     async fn keep_transcript(
         &self,
+        shelf: Shelf,
         transcript: StoredTranscript,
         since: Timestamp,
         limits: &TranscriptLimits,
     ) -> StoreResult<()> {
-        self.state.lock().transcripts.keep(transcript, since, limits);
+        self.state.lock().shelf(shelf).keep(transcript, since, limits);
         Ok(())
     }
 
     async fn transcripts(
         &self,
+        shelf: Shelf,
         tenant: &str,
         user: &str,
         keys: &[String],
         since: Timestamp,
         limits: &TranscriptLimits,
     ) -> StoreResult<Vec<StoredTranscript>> {
-        self.read(|state| state.transcripts.find(tenant, user, keys, since, limits))
+        Ok(self.state.lock().shelf(shelf).find(tenant, user, keys, since, limits))
     }
 
     async fn use_transcripts(
@@ -352,37 +363,13 @@ impl ConversationStore for MemoryStore {
         Ok(())
     }
 
-    async fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
-        self.state.lock().transcripts.sweep(since, max_total_bytes);
-        Ok(())
-    }
-
-    async fn keep_file(
+    async fn sweep_transcripts(
         &self,
-        file: StoredTranscript,
+        shelf: Shelf,
         since: Timestamp,
-        limits: &TranscriptLimits,
+        max_total_bytes: u64,
     ) -> StoreResult<()> {
-        self.state.lock().files.keep(file, since, limits);
-        Ok(())
-    }
-
-    async fn file(
-        &self,
-        tenant: &str,
-        user: &str,
-        key: &str,
-        since: Timestamp,
-    ) -> StoreResult<Option<Arc<str>>> {
-        self.read(|state| {
-            let limits = &TranscriptLimits::FILES;
-            let found = state.files.find(tenant, user, &[key.to_owned()], since, limits);
-            found.into_iter().next().map(|file| file.messages)
-        })
-    }
-
-    async fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
-        self.state.lock().files.sweep(since, max_total_bytes);
+        self.state.lock().shelf(shelf).sweep(since, max_total_bytes);
         Ok(())
     }
 }

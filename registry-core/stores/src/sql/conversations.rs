@@ -5,13 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{
-    Row, SqlStore, Statement, Value, statement,
-    transcripts::{self, FILES, TRANSCRIPTS, Table},
-};
+use super::{Row, SqlStore, Statement, Value, statement, transcripts};
 use registry_core::store::{
-    ConversationError, ConversationLimits, ConversationStore, StoreResult, StoredResponse, StoredTranscript,
-    TranscriptLimits,
+    ConversationError, ConversationLimits, ConversationStore, Shelf, StoreResult, StoredResponse,
+    StoredTranscript, TranscriptLimits,
 };
 
 /// So many conversations that have expired are deleted in one statement, so that nobody waits long for it.
@@ -183,16 +180,18 @@ impl ConversationStore for SqlStore {
 
     async fn keep_transcript(
         &self,
+        shelf: Shelf,
         transcript: StoredTranscript,
         since: Timestamp,
         limits: &TranscriptLimits,
     ) -> StoreResult<()> {
-        let statements = transcripts::keep(TRANSCRIPTS, transcript, since, limits);
+        let statements = transcripts::keep(shelf, transcript, since, limits);
         self.write_all(statements).await.map(drop)
     }
 
     async fn transcripts(
         &self,
+        shelf: Shelf,
         tenant: &str,
         user: &str,
         keys: &[String],
@@ -202,7 +201,7 @@ impl ConversationStore for SqlStore {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let find = transcripts::find(TRANSCRIPTS, tenant, user, keys, since, limits);
+        let find = transcripts::find(shelf, tenant, user, keys, since, limits);
         self.read(find, transcripts::transcript).await
     }
 
@@ -218,44 +217,17 @@ impl ConversationStore for SqlStore {
     }
 
     async fn delete_transcripts(&self, tenant: &str, user: &str, keys: &[String]) -> StoreResult<()> {
-        let delete = transcripts::delete(TRANSCRIPTS, tenant, user, keys);
+        let delete = transcripts::delete(Shelf::Transcripts, tenant, user, keys);
         self.run(delete).await.map(drop)
     }
 
-    async fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
-        self.sweep(TRANSCRIPTS, since, max_total_bytes).await
-    }
-
-    async fn keep_file(
+    async fn sweep_transcripts(
         &self,
-        file: StoredTranscript,
+        shelf: Shelf,
         since: Timestamp,
-        limits: &TranscriptLimits,
+        max_total_bytes: u64,
     ) -> StoreResult<()> {
-        let statements = transcripts::keep(FILES, file, since, limits);
-        self.write_all(statements).await.map(drop)
-    }
-
-    async fn file(
-        &self,
-        tenant: &str,
-        user: &str,
-        key: &str,
-        since: Timestamp,
-    ) -> StoreResult<Option<Arc<str>>> {
-        let limits = &TranscriptLimits::FILES;
-        let find = transcripts::find(FILES, tenant, user, &[key.to_owned()], since, limits);
-        Ok(self.read(find, transcripts::transcript).await?.pop().map(|file| file.messages))
-    }
-
-    async fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
-        self.sweep(FILES, since, max_total_bytes).await
-    }
-}
-
-impl SqlStore {
-    async fn sweep(&self, table: Table, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
-        while !self.run(transcripts::expired(table, since)).await?.is_empty() {}
-        self.run(transcripts::make_room_for_all(table, max_total_bytes)).await.map(drop)
+        while !self.run(transcripts::expired(shelf, since)).await?.is_empty() {}
+        self.run(transcripts::make_room_for_all(shelf, max_total_bytes)).await.map(drop)
     }
 }
