@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::{SignedDuration, Timestamp};
 use registry_core::{
     Caller, Effect, Permission, ToolResult,
-    store::{ChatKey, ChatLimits, ChatMessage, ChatStore, MemoryStore},
+    store::{ChatKey, ChatLimits, ChatMessage},
 };
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -546,13 +546,13 @@ async fn b17_a_failed_turn_says_why_and_its_question_is_asked_again() {
 async fn b17_others_find_no_chat_and_another_server_shows_its_turn() {
     let wait = Arc::new(Notify::new());
     let setup = Setup::bare();
-    let store = Arc::clone(&setup.store);
+    let chats = Arc::clone(&setup.chats);
     let rack =
         setup.start([waiting("Hel", &wait, "lo"), Reply::stream([text_event("Long"), Act::Stall])]).await;
     let chat = new_chat(&rack).await;
     let on_store = |user: &str| {
-        let (store, caller) = (Arc::clone(&store), Caller::new(user, Permission::Owner));
-        Setup::bare().with(move |setup| (setup.store, setup.caller) = (store, caller)).start([])
+        let (chats, caller) = (Arc::clone(&chats), Caller::new(user, Permission::Owner));
+        Setup::bare().with(move |setup| (setup.chats, setup.caller) = (chats, caller)).start([])
     };
     let bob = on_store("bob").await;
     for (method, below) in [
@@ -598,7 +598,7 @@ async fn b17_others_find_no_chat_and_another_server_shows_its_turn() {
 #[tokio::test]
 async fn b17_what_a_server_has_done_before_it_was_killed_is_there_and_cut_off() {
     let setup = Setup::bare();
-    let store: Arc<MemoryStore> = Arc::clone(&setup.store);
+    let store = Arc::clone(&setup.chats);
     let rack = setup.start([Reply::text("Again.")]).await;
     let chat = new_chat(&rack).await;
     let id = chat.rsplit('/').next().unwrap();

@@ -5,10 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use registry_core::{
-    BoxFuture,
-    store::{MemoryStore, StoreError},
-};
+use registry_core::{BoxFuture, store::StoreError};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{
@@ -29,13 +26,7 @@ async fn start(
     replies: impl IntoIterator<Item = Reply>,
     before: impl Fn(&'static str) -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync + 'static,
 ) -> Rack {
-    let store = Arc::new(MemoryStore::default());
-    let chats = Chats::new(store.clone(), before);
-    let setup = Setup::new().with(|setup| {
-        setup.store = store;
-        setup.chats = Some(chats);
-    });
-    setup.start(replies).await
+    Setup::new().with(|setup| setup.chats = Chats::new(before)).start(replies).await
 }
 
 #[tokio::test]

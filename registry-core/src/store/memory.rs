@@ -1,6 +1,5 @@
 //! Keeps everything in memory, until the process ends.
 
-mod chats;
 mod connections;
 
 use std::{
@@ -17,7 +16,6 @@ use super::{
     ApiKey, ConversationError, ConversationLimits, ConversationStore, Expected, Persona, RemovedUser,
     Session, Shelf, StateError, StateLimits, StateSpace, StateStore, Store, StoreResult, StoredConnection,
     StoredResponse, StoredTool, StoredTranscript, TranscriptLimits, User,
-    chats::MemoryChats,
     conversations::{MemoryConversations, MemoryTranscripts},
     state::MemoryState,
 };
@@ -44,7 +42,6 @@ struct State {
     transcripts: MemoryTranscripts,
     files: MemoryTranscripts,
     values: MemoryState,
-    chats: MemoryChats,
     /// By tenant, user and server.
     connections: BTreeMap<(String, String, String), StoredConnection>,
 }
@@ -180,7 +177,7 @@ impl Store for MemoryStore {
                 transcripts: state.transcripts.delete_of(tenant, id),
                 files: state.files.delete_of(tenant, id),
                 values: state.values.delete_of(tenant, id),
-                chats: state.chats.delete_of(tenant, id),
+                chats: 0,
             }
         })
     }

@@ -3,15 +3,12 @@
 //! A chat is a tree of messages. A turn of it that runs is claimed in the store, so that all servers that share it know that it runs, and
 //! that it does not any more once its server has not been heard of for a while.
 
-mod memory;
-
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{StoreError, StoreResult};
-pub(super) use memory::MemoryChats;
 
 /// What a row takes beside its texts, in bytes.
 const ROW_BYTES: u64 = 1024;

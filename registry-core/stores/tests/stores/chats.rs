@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use registry_core::{
     Permission,
     store::{
-        ChatChange, ChatError, ChatKey, ChatLimits, ChatMessage, ChatQuery, ChatStore, MemoryStore, Store,
-        StoredChat, User, fold,
+        ChatChange, ChatError, ChatKey, ChatLimits, ChatMessage, ChatQuery, ChatStore, Store, StoredChat,
+        User, fold,
     },
 };
 
@@ -152,7 +152,6 @@ async fn contract(store: &(impl ChatStore + Store)) {
 
 #[tokio::test]
 async fn b17_chats_are_kept_listed_and_found() {
-    contract(&MemoryStore::default()).await;
     for place in Place::all("b17_chats_are_kept_listed_and_found") {
         let store = place.open("main").await;
         contract(&store).await;
@@ -200,7 +199,6 @@ async fn turns(store: &dyn ChatStore) {
 
 #[tokio::test]
 async fn b17_one_turn_of_a_chat_runs_and_one_whose_server_is_gone_does_not() {
-    turns(&MemoryStore::default()).await;
     for place in Place::all("b17_one_turn_of_a_chat_runs_and_one_whose_server_is_gone_does_not") {
         turns(&place.open("main").await).await;
     }
@@ -241,7 +239,6 @@ async fn bounds(store: &dyn ChatStore) {
 
 #[tokio::test]
 async fn b17_chats_have_bounds_and_none_gives_way() {
-    bounds(&MemoryStore::default()).await;
     for place in Place::all("b17_chats_have_bounds_and_none_gives_way") {
         bounds(&place.open("main").await).await;
     }
@@ -265,7 +262,6 @@ async fn removal<S: Store + ChatStore>(store: &S) {
 
 #[tokio::test]
 async fn b17_chats_go_with_their_user() {
-    removal(&MemoryStore::default()).await;
     for place in Place::all("b17_chats_go_with_their_user") {
         removal(&place.open("main").await).await;
     }
