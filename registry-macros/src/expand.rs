@@ -7,22 +7,17 @@ use syn::{Type, ext::IdentExt, spanned::Spanned};
 use crate::{
     attr::{self, Key},
     docs::{Docs, parameter_list},
-    errors::Errors,
+    errors::{Errors, parsed},
     example::Example,
     param::{at, meant, written_at},
     returns::{Failure, Returns},
     signature::{self, Input, ToolFn},
 };
 
-pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    let function: ToolFn = match syn::parse2(item.clone()) {
+pub(crate) fn tool(attribute: TokenStream, item: &TokenStream) -> TokenStream {
+    let function: ToolFn = match parsed("tool", item, "a function") {
         Ok(function) => function,
-        Err(error) => {
-            let mut errors = Errors::new("`#[tool]`");
-            errors.absorb(&error, "`#[tool]` goes on a function");
-            let errors = errors.into_tokens();
-            return quote!(#item #errors);
-        }
+        Err(told) => return told,
     };
     let Expanded { function, behind } = expand(attribute, &function, None);
     quote!(#function #behind)

@@ -13,6 +13,7 @@ mod example;
 mod expand;
 mod forgotten;
 #[cfg(test)]
+#[path = "tests/golden.rs"]
 mod golden;
 mod literal;
 mod methods;
@@ -37,7 +38,7 @@ use proc_macro::TokenStream;
 /// On a parameter: `#[arg(default = 3, range = 1..=14, length = 1..=20, pattern = "…", rename = "…", example = 5)]`.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    expand::tool(attribute.into(), item.into()).into()
+    expand::tool(attribute.into(), &item.into()).into()
 }
 
 /// Makes a function one that provides what tools ask for with `Resource<T>`, where `T` is what it returns.
@@ -49,14 +50,14 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// `registry_core::ResourcePlugin`, and `crate = path` where the dependency has another name.
 #[proc_macro_attribute]
 pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    resource::resource(attribute.into(), item.into()).into()
+    resource::resource(attribute.into(), &item.into()).into()
 }
 
 /// Makes the methods of an `impl` block that have `#[tool]` tools. `&self` is what the host provides for the type, as a `Resource` of it: without
 /// one they are off.
 #[proc_macro_attribute]
 pub fn tools(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    methods::tools(&attribute.into(), item.into()).into()
+    methods::tools(&attribute.into(), &item.into()).into()
 }
 
 /// Makes a struct or an enum something that a model can give to a tool.

@@ -6,20 +6,15 @@ use syn::{FnArg, PatType, ReturnType, Signature, Type, TypePath, ext::IdentExt};
 
 use crate::{
     attr::{self, Field, Key, Known, ends_in},
-    errors::Errors,
+    errors::{Errors, parsed},
     param::{inside, mentions, peeled, types},
     signature::ToolFn,
 };
 
-pub(crate) fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    let function: ToolFn = match syn::parse2(item.clone()) {
+pub(crate) fn resource(attribute: TokenStream, item: &TokenStream) -> TokenStream {
+    let function: ToolFn = match parsed("resource", item, "a function that returns what tools ask for") {
         Ok(function) => function,
-        Err(error) => {
-            let mut errors = Errors::new("`#[resource]`");
-            errors.absorb(&error, "`#[resource]` goes on a function that returns what tools ask for");
-            let errors = errors.into_tokens();
-            return quote!(#item #errors);
-        }
+        Err(told) => return told,
     };
     let sig = &function.sig;
     let mut errors = Errors::new(format!("resource `{}`", sig.ident.unraw()));
