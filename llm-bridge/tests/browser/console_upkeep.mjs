@@ -68,6 +68,25 @@ export async function consoleUpkeep(browser) {
     forget(502);
   });
 
+  await check('u29 the overview says that the store takes nothing, and what could not be delivered or done', async () => {
+    await page.waitForSelector('#fact-schedule:has-text("No call is scheduled")');
+    const fault = { message: "the server's store takes nothing now; see its log", type: 'store_unavailable' };
+    await page.route('**/readyz', (route) => route.fulfill({ status: 503, json: { error: fault } }));
+    const job = { id: 'j1', user: 'ada', tool: 'calculate', arguments: {}, cron: '0 8 * * *', time_zone: 'UTC', next_run: '2026-03-01T12:00:00Z', last_run: { call_id: 'c1', at: '2026-03-01T12:00:00Z', success: false, error: 'timeout' } };
+    await page.route('**/api/jobs', (route) => route.fulfill({ json: { jobs: [job, { ...job, id: 'j2', tool: 'weather', last_run: null }] } }));
+    const letter = { id: 'l1', url: 'https://hook.example', event: {}, attempts: 5, cause: 'status 500', ts: '2026-03-01T12:00:00Z' };
+    await page.route('**/api/dead-letters', (route) => route.fulfill({ json: { dead_letters: [letter, { ...letter, id: 'l2' }] } }));
+    await page.click('#overview-again');
+    await page.waitForSelector('#fact-server .bad:has-text("takes nothing now")');
+    await page.waitForSelector('#fact-schedule .bad a[href="#schedule"]:text-is("Failed last: calculate")');
+    await page.waitForSelector('#fact-letters .bad a[href="#webhooks"]:text-is("2 dead letters")');
+    await shot(page, 'console-overview-ill');
+    for (const address of ['**/readyz', '**/api/jobs', '**/api/dead-letters']) await page.unroute(address);
+    await page.click('#overview-again');
+    await page.waitForSelector('#fact-server .good:has-text("It runs")');
+    forget(503);
+  });
+
   await check('u29 older records and an export are those of the search, and a late answer is not shown', async () => {
     const asked = [];
     await page.route(/\/api\/audit(\/export)?\?/, async (route) => {
@@ -300,6 +319,36 @@ export async function consoleUpkeep(browser) {
       if (tries > 50) throw new Error('it never came');
       await pause(100);
     }
+  });
+
+  await check('u29 the default persona of a user is seen and chosen, and the last one is taken away only after a question', async () => {
+    for (const name of ['reading', 'writing']) await ask(page, 'api/personas', { name, allowed_modules: [] });
+    await ask(page, 'api/users', { id: 'gwen', level: 'user' });
+    await ask(page, 'api/users/gwen/personas', { personas: ['reading', 'writing'] });
+    const personas = async () => (await ask(page, 'api/users')).users.find(({ id }) => id === 'gwen').personas;
+    const until = (wanted) => page.waitForFunction((now) => fetch('api/users').then((answer) => answer.json()).then(({ users }) => users.find(({ id }) => id === 'gwen').personas.join() === now), wanted);
+    await go(page, 'people');
+    const gwen = page.locator('table[aria-label="Users"] tr', { hasText: 'gwen' });
+    await gwen.locator('summary:text-is("reading (default), writing")').click();
+    equal(await gwen.getByRole('radio', { name: 'reading for requests of gwen' }).isChecked(), true, 'the default');
+    await gwen.getByRole('radio', { name: 'writing for requests of gwen' }).click();
+    await gwen.locator('summary:text-is("writing (default), reading")').waitFor();
+    await until('writing,reading');
+    await shot(page, 'console-personas-of-user');
+    await gwen.getByRole('checkbox', { name: 'writing' }).click();
+    await gwen.locator('summary:text-is("reading")').waitFor();
+    await gwen.getByRole('checkbox', { name: 'reading' }).click();
+    await gwen.locator('.sure:has-text("gwen may use all modules")').waitFor();
+    equal(await page.evaluate(() => document.activeElement.textContent), 'Cancel', 'focus');
+    await page.keyboard.press('Escape');
+    equal([await gwen.getByRole('checkbox', { name: 'reading' }).isChecked(), await personas()], [true, ['reading']], 'kept');
+    await gwen.getByRole('checkbox', { name: 'reading' }).click();
+    await gwen.locator('.sure-yes').click();
+    await until('');
+    await page.click('button[title="Remove gwen"]');
+    await page.click('.sure-yes');
+    await gwen.waitFor({ state: 'detached' });
+    for (const name of ['reading', 'writing']) await page.evaluate((one) => fetch(`api/personas/${one}`, { method: 'DELETE' }), name);
   });
 
   await check('u29 a key that calls for other users is made and says so', async () => {

@@ -59,6 +59,9 @@ const remove = (address) => checked(address, { method: 'DELETE' });
 
 const name = encodeURIComponent;
 
+/** Whether the server takes requests, and its store what is written; refused with what is wrong. */
+export const ready = () => getJson('readyz');
+
 /** @param {string} tool @param {boolean} enabled */
 export const switchTool = (tool, enabled) => send(`api/tools/${name(tool)}`, { enabled });
 

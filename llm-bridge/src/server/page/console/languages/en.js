@@ -58,6 +58,9 @@ export default {
   // Overview
   callsWait: (/** @type {number} */ number) => (number === 0 ? 'No call waits' : number === 1 ? 'One call waits' : `${number} calls wait`),
   isDefault: 'default',
+  jobs: (/** @type {number} */ number) => (number === 0 ? 'No call is scheduled' : `${count(number, 'call')}, none failed last`),
+  jobsFailed: (/** @type {string} */ names) => `Failed last: ${names}`,
+  lettersLie: (/** @type {number} */ number) => (number === 0 ? 'Nothing is undelivered' : count(number, 'dead letter')),
   modelServer: 'Model server',
   models: (/** @type {number} */ number) => count(number, 'model'),
   modelsTitle: 'Models',
@@ -120,6 +123,7 @@ export default {
 
   // People
   allModules: 'All modules',
+  asDefault: (/** @type {string} */ persona) => `${persona} (default)`,
   delegates: 'delegates',
   erase: 'Erase for good',
   eraseAbout: 'All that is kept of a person, stored user or not: keys, chats, conversations, documents, scheduled calls, accounts. In the audit only that and how the calls were made is left. It cannot be undone.',
@@ -135,12 +139,14 @@ export default {
   key: 'Key',
   keyMade: (/** @type {string} */ user) => `Made a key for ${user}.`,
   keys: 'Keys',
+  lastPersona: (/** @type {string} */ user) => `Without a persona ${user} may use all modules, also those to come. Take the last one away?`,
   levelIs: (/** @type {string} */ user, /** @type {string} */ level) => `${user} is ${level}.`,
   levelOf: (/** @type {string} */ user) => `Level of ${user}`,
   makeKey: 'Make a key',
   makeKeyFor: (/** @type {string} */ user) => `Make a key for ${user}`,
   makeDelegate: 'Make a key for a server',
   makeDelegateFor: (/** @type {string} */ user) => `Make a key of ${user} that calls for other users`,
+  makeDefault: (/** @type {string} */ persona, /** @type {string} */ user) => `${persona} for requests of ${user} that name none`,
   newKey: (/** @type {string} */ user) => `This is the key of ${user}. It is shown this once.`,
   newUser: 'New user',
   noKeys: 'There is no key.',
@@ -153,6 +159,7 @@ export default {
   revoked: (/** @type {string} */ id) => `Revoked ${id}.`,
   revokedAt: (/** @type {string} */ time) => `revoked ${time}`,
   since: 'Since',
+  takeAway: 'Take it away',
   valid: 'valid',
 
   // Personas
