@@ -92,7 +92,7 @@ pub use public_url::PublicUrl;
 use router::App;
 pub use router::router;
 pub use seats::MAX_CONNECTIONS;
-pub use settings::{GRACE, REQUEST_TIMEOUT, ServerSettings, WRITE_TIMEOUT};
+pub use settings::{GRACE, REQUEST_TIMEOUT, ServerSettings, UnknownNames, WRITE_TIMEOUT};
 
 pub use crate::takeover::Takeover;
 

@@ -106,6 +106,7 @@ pub(super) fn routes(
         .merge(documents::routes())
         .add("/manifest", modules::manifest, modules::manifest_operation())
         .add("/metrics", metrics::scrape, metrics::operation())
+        .add("/api/traces", traces::list, traces::list_operation())
         .add("/api/traces/{id}", traces::read, traces::operation())
         .add("/api/modules/{module}/accept", modules::accept, modules::accept_operation())
         .add("/refresh-tools", modules::refresh, modules::refresh_operation())

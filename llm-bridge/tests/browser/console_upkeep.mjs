@@ -203,14 +203,14 @@ export async function consoleUpkeep(browser) {
 
   await check('u29 the table of tools has tokens, failures and the usual time', async () => {
     const calls = [[100, true], [900, true], [200, false]].map(([duration_ms, success]) => record('erase_note', { duration_ms, success }));
-    await page.route(/\/api\/audit\?limit=1000$/, (route) => route.fulfill({ json: { records: [...calls, record('erase_note', { phase: 'intent', duration_ms: null, success: null }), record('erase_note', { success: false, error: 'approval_pending' })], next: null } }));
+    await page.route(/\/api\/audit\?limit=1000$/, (route) => route.fulfill({ json: { records: [...calls, record('erase_note', { phase: 'intent', duration_ms: null, success: null }), record('erase_note', { success: false, error: 'approval_pending', ts: '2026-03-01T09:00:00Z' })], next: null } }));
     const { tokens } = (await ask(page, 'api/tools')).tools.find(({ name }) => name === 'erase_note');
     await go(page, 'tools');
     const cell = (column) => row(page, 'erase_note').locator(`td[data-title="${column}"]`).innerText();
     await row(page, 'erase_note').locator('td[data-title="Calls"]:text-is("3")').waitFor();
     equal([await cell('Tokens'), await cell('Failed'), await cell('Usual time')], [String(tokens), '1', '200 ms'], 'figures');
     equal(tokens > 0, true, 'tokens');
-    await page.waitForSelector('#section .note:has-text("of the last 1,000 audit records")');
+    equal(await page.locator('#counted').innerText(), `Calls, failures and the usual time (median) are of the last 5 audit records, since ${await page.evaluate(() => new Intl.DateTimeFormat('en-GB', { dateStyle: 'short', timeStyle: 'medium' }).format(new Date('2026-03-01T09:00:00Z')))}.`, 'since when');
     await page.unroute(/\/api\/audit\?limit=1000$/);
   });
 
@@ -226,6 +226,29 @@ export async function consoleUpkeep(browser) {
     await page.keyboard.press('Escape');
   });
 
+  await check('u29 the tools are seen as a guest and under a persona, and only oneself changes them', async () => {
+    await ask(page, 'api/personas', { name: 'nothing', allowed_modules: [] });
+    await go(page, 'overview');
+    await go(page, 'tools');
+    const names = async (query) => (await ask(page, `api/tools?${query}`)).tools.map(({ name }) => name);
+    const own = await names('');
+    const guests = await names('level=guest');
+    equal(guests.length < own.length && guests.includes('erase_note'), true, 'tools of a guest');
+    await page.selectOption('#as-level', 'guest');
+    await page.waitForFunction((count) => document.querySelectorAll('.rows tbody tr').length === count, guests.length);
+    equal(await page.locator('.rows tbody td:first-child code').allInnerTexts(), guests, 'as a guest');
+    equal(await page.locator('.rows :is(button, input)').count(), 0, 'ways to change them');
+    await page.waitForSelector('#seen-as');
+    await shot(page, 'console-tools-as-guest');
+    await page.selectOption('#as-level', '');
+    await page.selectOption('#as-persona', 'nothing');
+    await page.waitForFunction(() => document.querySelectorAll('.rows input[role="switch"]').length === 0);
+    equal((await ask(page, 'api/tools?persona=nothing')).tools.some(({ enabled }) => enabled), false, 'usable under the persona');
+    await page.selectOption('#as-persona', '');
+    await page.waitForFunction((count) => document.querySelectorAll('.rows input[role="switch"]').length === count, own.length);
+    await page.evaluate(() => fetch('api/personas/nothing', { method: 'DELETE' }));
+  });
+
   await check('u29 tools are defined for an API, and checked', async () => {
     await page.click('#definitions summary');
     await page.selectOption('#definitions select', 'anthropic');
@@ -237,6 +260,7 @@ export async function consoleUpkeep(browser) {
     await page.click('#check button');
     await page.waitForSelector('#check p[role="status"]:has-text("tokens in a prompt")');
     await page.waitForSelector('#check li.bad:has-text("sail_times"):has-text("the parameter `port` has no description")');
+    await page.waitForSelector('#check li:has-text("deferred_tools: there is no tool `erase_nots`; did you mean `erase_note`?")');
     await shot(page, 'console-definitions');
     await page.evaluate(() => fetch('api/tools/sail_times', { method: 'DELETE' }));
   });
@@ -284,6 +308,63 @@ export async function consoleUpkeep(browser) {
     await kept.waitFor({ state: 'detached' });
     await page.keyboard.press('Escape');
     await row(page, 'uploads/local/tea.md').waitFor({ state: 'detached' });
+  });
+
+  await check('u29 documents of a folder are listed and removed, and it is said that there are more', async () => {
+    const add = (name) => page.evaluate((path) => fetch(`api/documents?name=${path}`, { method: 'POST', headers: { 'content-type': 'application/octet-stream' }, body: `# ${path}\n\nSencha.\n` }).then(({ status }) => status), name);
+    for (const name of ['green/sencha.md', 'green/matcha.md', 'black/assam.md']) equal(await add(name), 200, name);
+    await go(page, 'overview');
+    await go(page, 'documents');
+    await row(page, 'uploads/local/black/assam.md').waitFor();
+    await page.fill('#documents-below input', 'uploads/local/green');
+    await page.press('#documents-below input', 'Enter');
+    await row(page, 'black/assam.md').waitFor({ state: 'detached' });
+    equal(await page.locator('.rows tbody td:first-child').allInnerTexts(), ['uploads/local/green/matcha.md', 'uploads/local/green/sencha.md'], 'of the folder');
+    await page.click('button[title="Remove uploads/local/green/matcha.md"]');
+    await page.click('.sure-yes');
+    await row(page, 'matcha.md').waitFor({ state: 'detached' });
+    await page.click('#documents-below button[title="Remove uploads/local/green"]');
+    await page.waitForSelector('.sure:has-text("Remove 1 document in uploads/local/green?")');
+    await shot(page, 'console-documents-folder');
+    await page.click('.sure-yes');
+    await page.waitForSelector('#section .empty:has-text("no such folder")');
+    await page.route(/\/api\/documents\?/, (route) => route.fulfill({ json: { documents: [{ path: 'a.md', title: 'A', kind: 'markdown', bytes: 5, passages: 1, modified: null, added: '2026-03-01T12:00:00Z', removable: true }], total: 1203, may_add: true, extensions: ['md'], max_bytes: 1 } }));
+    await page.fill('#documents-below input', '');
+    await page.press('#documents-below input', 'Enter');
+    await page.waitForSelector('#documents-more:has-text("1,202 documents are not shown")');
+    await page.unroute(/\/api\/documents\?/);
+    await page.evaluate(() => fetch('api/documents?path=uploads/local', { method: 'DELETE' }));
+    const { records } = await ask(page, 'api/audit?tool=toolrack%20documents%20remove&only=success');
+    equal(records.map(({ record: { arguments: given } }) => given.paths[0]), ['uploads/local', 'uploads/local/green', 'uploads/local/green/matcha.md', 'uploads/local/tea.md'], 'records');
+  });
+
+  await check('u29 vectors are computed again and names extracted, with how far it is', async () => {
+    let [running, embedded, began, stopped] = [false, 0, 0, 0];
+    const extraction = () => ({ running, passages: 3, failed: 1, names: 5, relations: 2, tokens: 900, error: stopped > 0 ? 'it was stopped' : null });
+    await page.route(/\/api\/documents\/(processing|embed-again|extract)$/, (route) => {
+      const [{ pathname }, method] = [new URL(route.request().url()), route.request().method()];
+      if (pathname.endsWith('embed-again')) embedded += 1;
+      if (pathname.endsWith('extract')) [running, began, stopped] = method === 'POST' ? [true, began + 1, 0] : [false, began, 1];
+      return method === 'DELETE' ? route.fulfill({ status: 204 }) : route.fulfill({ json: { embedding_model: 'bge-m3', unextracted: 12, extracts: false, extraction: began > 0 ? extraction() : null } });
+    });
+    await go(page, 'overview');
+    await go(page, 'documents');
+    await page.click('button:text-is("Compute all vectors again…")');
+    await page.click('.sure-yes');
+    await page.waitForSelector('#unextracted:has-text("12 passages")');
+    await page.click('button:text-is("Extract names…")');
+    await page.waitForSelector('.sure:has-text("Ask the model about 12 passages")');
+    await page.click('.sure-yes');
+    await page.waitForSelector('#extraction:has-text("3 passages read, 5 names and 2 relations found"):has-text("It goes on")');
+    await shot(page, 'console-documents-extraction');
+    await page.click('#extract-stop');
+    await page.waitForSelector('#section .fault:has-text("it was stopped")');
+    equal([embedded, began, stopped], [1, 1, 1], 'requests');
+    await page.unroute(/\/api\/documents\/(processing|embed-again|extract)$/);
+    // The server itself has no embedding model.
+    await go(page, 'overview');
+    await go(page, 'documents');
+    await page.waitForSelector('#section :text("A search compares words alone")');
   });
 
   await check('u29 a scheduled call is listed and removed', async () => {
