@@ -20,6 +20,7 @@ use super::{
     names::Known,
     out::count,
     store::Stores,
+    trials::ServedTrials,
     webhooks,
 };
 use crate::{
@@ -86,6 +87,7 @@ pub(super) async fn run(
     server_settings.backup = Some(Arc::new(ServedBackup::new(settings.clone())));
     let (own, tables) = (settings.clone(), host_tables);
     server_settings.doctor = Some(Arc::new(ServedDoctor::new(own, tables)));
+    server_settings.trials = Some(Arc::new(ServedTrials::new(settings.clone(), upstream.clone())));
     server_settings.configured = configured(settings, &upstream);
     let own = settings.clone();
     server_settings.unknown_names =

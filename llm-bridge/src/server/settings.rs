@@ -12,7 +12,7 @@ use toolrack_stores::schedule::Schedule;
 
 use super::{
     Access, AuditReading, Configured, Documents, ErasePerson, ExamineModel, MAX_CONNECTIONS, MakeBackup,
-    PublicUrl, Upload, UploadLimits,
+    PublicUrl, TryTool, Upload, UploadLimits,
 };
 use crate::{
     mcp::McpSettings, metrics::Metrics, sign_in::SignIn, takeover::Takeover, traces::Traces,
@@ -99,6 +99,9 @@ pub struct ServerSettings {
     /// Asks models what they can do, for admins; `None` where that is not possible.
     #[debug(skip)]
     pub doctor: Option<Arc<dyn ExamineModel>>,
+    /// Tries how models choose tools, for admins; `None` where that is not possible.
+    #[debug(skip)]
+    pub trials: Option<Arc<dyn TryTool>>,
     /// Erases what is kept of a person, for admins; `None` where that is not possible.
     #[debug(skip)]
     pub eraser: Option<Arc<dyn ErasePerson>>,
@@ -149,6 +152,7 @@ impl ServerSettings {
             write_timeout: WRITE_TIMEOUT,
             max_connections: MAX_CONNECTIONS,
             doctor: None,
+            trials: None,
             eraser: None,
             backup: None,
             elsewhere: None,

@@ -249,6 +249,24 @@ export async function consoleUpkeep(browser) {
     await page.evaluate(() => fetch('api/personas/nothing', { method: 'DELETE' }));
   });
 
+  await check('u29 the model is asked the questions of a tool, and what it has chosen is shown with what to change', async () => {
+    await page.click('button.link:has-text("erase_note")');
+    await page.click('#trial button[type="submit"]');
+    await page.waitForSelector('#tool .fault:has-text("erase_note has no example")');
+    forget(409);
+    await page.keyboard.press('Escape');
+    // The demo model chooses by the words of a question.
+    await page.click('button.link:has-text("calculate")');
+    await page.fill('#trial input', '2');
+    await page.click('#trial button[type="submit"]');
+    const tried = page.locator('table[aria-label="Does the model choose it?"] tbody tr').first();
+    await tried.locator('td[data-title="Chosen"]:has-text("of 2")').waitFor();
+    await shot(page, 'console-trial');
+    await page.keyboard.press('Escape');
+    const { records } = await ask(page, 'api/audit?tool=toolrack%20try');
+    equal(records.map((one) => [one.record.phase, one.record.arguments.tool, one.record.success]), [['outcome', 'calculate', true], ['intent', 'calculate', null], ['outcome', 'erase_note', false], ['intent', 'erase_note', null]], 'records');
+  });
+
   await check('u29 tools are defined for an API, and checked', async () => {
     await page.click('#definitions summary');
     await page.selectOption('#definitions select', 'anthropic');

@@ -31,6 +31,9 @@ import { checked, getJson, send } from '../state/api.js';
 /** @typedef {{ trace_id: string, name: string, model: string | null, calls: number, began: string, duration_ms: number, failed: boolean }} ListedTrace */
 /** @typedef {{ verdict: string, right?: number, tries?: number, dialect?: string, note?: string, tokens_per_second?: number, tokens?: number }} Finding */
 /** @typedef {{ model: string, server: { address: string, kind: string | null }, seconds: number, requests: number, probes: Record<string, Finding>, toml: string | null, advice: string[] }} Report */
+/** @typedef {{ question: string, tries: number, chosen: number, right: number, before: { tries: number, right: number } | null, advice: string[] }} Tried */
+/** @typedef {{ model: string, tools: number, examples: Tried[] }} TrialReport */
+/** @typedef {{ running: boolean, tool: string | null, looks_at: string | null, seconds: number | null, report: TrialReport | null, error: string | null }} TrialState */
 /** @typedef {{ running: boolean, model: string | null, looks_at: string | null, seconds: number | null, report: Report | null, error: string | null }} DoctorState */
 /** @typedef {{ id: string, server: string | null, user: string, since: string, chat: string | null, model: string | null, rounds: number, tools: string[], trace_id: string | null }} Turn */
 /** @typedef {{ id: string, user: string, tool: string, arguments: Record<string, unknown>, reason: string | null, expires_at: string, deadline: number }} WaitingCall `deadline` by this machine's clock */
@@ -207,6 +210,12 @@ export const searchDocuments = async (query) => (await getJson(`api/documents/se
 export const definitions = (format, strict) => getJson(`api/tool-definitions?${new URLSearchParams({ format, strict: String(strict) })}`);
 /** @returns {Promise<Checked>} */
 export const checkTools = () => getJson('api/tool-check');
+
+/** @returns {Promise<TrialState>} */
+export const toolTrial = () => getJson('api/tool-trial');
+/** @param {string} tool @param {number} tries */
+export const tryTool = (tool, tries) => send('api/tool-trial', { tool, tries });
+export const stopTrial = () => remove('api/tool-trial');
 
 /** @returns {Promise<DoctorState>} */
 export const doctor = () => getJson('api/doctor');
