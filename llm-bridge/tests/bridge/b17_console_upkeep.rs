@@ -323,9 +323,10 @@ async fn u29_an_admin_sees_whether_the_model_chooses_a_tool() {
     let begin = json!({"tool": "echo", "tries": 20});
     let (status, _, begun) = ask(Method::POST, &root, begin.clone()).await;
     assert_eq!((status, &begun["looks_at"]), (StatusCode::ACCEPTED, &json!("1/10")), "{begun}");
-    for key in [&root, &eve] {
+    // Another tenant does not have the tool.
+    for (key, why) in [(&root, "trial_busy"), (&eve, "tool_not_tried")] {
         let (status, kind, _) = ask(Method::POST, key, json!({"tool": "echo"})).await;
-        assert_eq!((status, &*kind), (StatusCode::CONFLICT, "trial_busy"));
+        assert_eq!((status, &*kind), (StatusCode::CONFLICT, why));
     }
     let (_, _, theirs) = ask(Method::GET, &eve, Value::Null).await;
     assert_eq!((&theirs["tool"], &theirs["running"]), (&Value::Null, &json!(false)), "another tenant's");

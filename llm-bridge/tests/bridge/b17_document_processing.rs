@@ -79,6 +79,7 @@ async fn ended(rack: &Rack, key: &str) -> Value {
 #[tokio::test]
 async fn u29_an_admin_has_names_extracted_sees_how_far_it_is_and_stops_it() {
     let (_folder, documents) = documents().await;
+    add(&documents.for_tenant("acme"), "mate.md").await;
     let (kept, answers) = (documents.clone(), Arc::new(Semaphore::new(0)));
     let model = Model::new(Reader(answers.clone()));
     let rack = Rack::start_set(Caller::new("local", Permission::User), |settings| {

@@ -18,9 +18,8 @@ export function Traces() {
   const [spans, setSpans] = useState(/** @type {Span[]} */ ([]));
   const [fault, setFault] = useState('');
   const read = async (/** @type {string} */ wanted) => {
-    if (wanted === '') return;
     try {
-      setSpans((await trace(wanted)).spans);
+      setSpans(wanted === '' ? [] : (await trace(wanted)).spans);
       setFault('');
     } catch (error) {
       setSpans([]);
