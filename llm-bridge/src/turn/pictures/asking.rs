@@ -38,7 +38,7 @@ impl Backend {
         let settings = self.settings();
         let sees = settings.models.pictures(route.model());
         let most = if sees == Some(false) || route.is_demo() { 0 } else { settings.limits.max_pictures };
-        let learned = || self.shared.learned.taken_pictures(&route.full_name());
+        let learned = || self.shared.learned.taken_pictures(&route.learner());
         PictureLimit { most, taken: if sees.is_none() { learned() } else { None }, is_news: false }
     }
 
@@ -74,7 +74,7 @@ impl Run {
         if std::mem::take(&mut self.picture_limit.is_news)
             && let Some(taken) = self.picture_limit.taken
         {
-            self.backend.shared.learned.takes_pictures(self.route.full_name(), taken);
+            self.backend.shared.learned.takes_pictures(self.route.learner(), taken);
         }
     }
 
