@@ -99,3 +99,39 @@ fn mode(path: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt;
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
+
+#[tokio::test]
+async fn a9_files_that_are_made_at_once_have_no_more_room_than_one_after_the_other() {
+    let whole = tempfile::tempdir().unwrap();
+    let folder = FileFolder { files: 4, ..FileFolder::new(whole.path()) };
+    let made = (0..24).map(|number| {
+        let folder = folder.clone();
+        tokio::spawn(async move { folder.create(&format!("{number}.md"), "x").await.is_ok() })
+    });
+    let made: Vec<_> = made.collect();
+    let mut count = 0;
+    for made in made {
+        count += usize::from(made.await.unwrap());
+    }
+    assert_eq!((count, fs::read_dir(whole.path()).unwrap().count()), (4, 4));
+}
+
+#[tokio::test]
+async fn a9_folders_count_and_go_with_what_was_in_them() {
+    let whole = tempfile::tempdir().unwrap();
+    let folder = FileFolder { files: 6, ..FileFolder::new(whole.path()) };
+    let entries = || WalkDir::new(whole.path()).min_depth(1).into_iter().count();
+    let full = folder.create("a/b/c/d/e/f/g.md", "x").await.unwrap_err();
+    assert!(full.feedback().contains("is full"), "{full}");
+    assert_eq!(entries(), 0);
+    folder.create("a/b/one.md", "x").await.unwrap();
+    folder.create("a/b/two.md", "x").await.unwrap();
+    assert_eq!(entries(), 4);
+    folder.delete("a/b/one.md").await.unwrap();
+    refused(folder.create("a/b/two.md", "y").await, "two", "there is already").await;
+    refused(folder.create("a/b/two.md/c/d.md", "y").await, "d", "is no folder").await;
+    assert_eq!(entries(), 3, "nothing is left of what was not made");
+    folder.delete("a/b/two.md").await.unwrap();
+    assert_eq!(entries(), 0);
+    assert!(whole.path().exists());
+}

@@ -82,7 +82,7 @@ fn b20_each_tool_says_what_its_results_hold_and_what_goes_out_with_a_call() {
             }
             "research" | "research.fetch_webpage" | "web_search" => ("untrusted", "outside"),
             "scheduler.add_job" => ("", "outside"),
-            "scheduler.list_jobs" => ("private", "nothing"),
+            "scheduler.list_jobs" => ("private, untrusted", "nothing"),
             _ => ("", "nothing"),
         };
         let (reads, sends) = (tool.reads().to_string(), tool.sends().as_str());

@@ -71,31 +71,38 @@ impl FileFolder {
             )));
         }
         let content = content.to_owned();
-        self.act(place, "Created", move |folder, place| {
-            folder.check_room(content.len())?;
-            folder.write(place, &content)
-        })
-        .await
+        self.act(place, "Created", move |folder, place| folder.make(place, &content)).await
     }
 
-    /// Whether a file of this size fits beside what is there. Where the folder itself cannot be read, writing to it says why.
-    fn check_room(&self, size: usize) -> Result<(), Fault> {
+    /// Whether a file of this size and the folders on the way to it fit beside what is there. Where the folder itself cannot be read,
+    /// writing to it says why.
+    fn check_room(&self, place: &Place, size: usize) -> Result<(), Fault> {
         let most = self.mebibytes.saturating_mul(1 << 20);
         let mut bytes = u64::try_from(size).unwrap_or(u64::MAX);
-        let there = WalkDir::new(&*self.path).min_depth(1).into_iter().flatten();
-        for (number, entry) in there.enumerate() {
+        let mut number = 1 + self.missing_folders(place);
+        let mut there = WalkDir::new(&*self.path).min_depth(1).into_iter().flatten();
+        while bytes <= most && number <= self.files {
+            let Some(entry) = there.next() else { return Ok(()) };
             let file = entry.metadata().ok().filter(|there| there.is_file());
             bytes = bytes.saturating_add(file.map_or(0, |file| file.len()));
-            if number + 1 >= self.files || bytes > most {
-                return Err(Fault::Full);
-            }
+            number += 1;
         }
-        if bytes > most { Err(Fault::Full) } else { Ok(()) }
+        Err(Fault::Full)
+    }
+
+    /// How many folders are made on the way to a place.
+    fn missing_folders(&self, place: &Place) -> usize {
+        let mut way = self.path.to_path_buf();
+        let is_missing = |name: &&String| {
+            way.push(name);
+            way.symlink_metadata().is_err()
+        };
+        place.folders.iter().filter(is_missing).count()
     }
 
     /// Deletes a file for good.
     pub(crate) async fn delete(&self, path: &str) -> Result<ToolResult, ToolError> {
-        self.act(Place::parse(path)?, "Deleted", Self::remove).await
+        self.act(Place::parse(path)?, "Deleted", Self::delete_at).await
     }
 
     /// Does something with a file, which `done` names, on a thread where that holds nobody up.
@@ -215,15 +222,55 @@ mod unix {
 
     use registry_core::random_id;
     use rustix::{
-        fs::{AtFlags, FileType, Mode, OFlags, fsync, linkat, mkdirat, open, openat, statat, unlinkat},
-        io::Errno,
+        fs::{
+            AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fsync, linkat, mkdirat, open, openat,
+            statat, unlinkat,
+        },
+        io::{Errno, retry_on_intr},
     };
 
     use super::{Fault, FileFolder, Place};
 
     impl FileFolder {
-        pub(super) fn write(&self, place: &Place, content: &str) -> Result<(), Fault> {
+        /// Makes a file where there is room for it. Where it is not made, neither are the folders on the way to it.
+        pub(super) fn make(&self, place: &Place, content: &str) -> Result<(), Fault> {
             DirBuilder::new().recursive(true).mode(0o700).create(&*self.path).map_err(Fault::Io)?;
+            let _alone = self.alone()?;
+            self.check_room(place, content.len())?;
+            self.write(place, content).inspect_err(|_| self.remove_empty_folders(place))
+        }
+
+        /// Deletes a file, and the folders on the way to it in which nothing is left: no tool deletes those, and they count.
+        pub(super) fn delete_at(&self, place: &Place) -> Result<(), Fault> {
+            let _alone = self.alone()?;
+            self.remove(place)?;
+            self.remove_empty_folders(place);
+            Ok(())
+        }
+
+        /// Waits for others who change something in the folder, on other servers as well, so that what was counted still holds. A network's
+        /// file system may have no such lock.
+        fn alone(&self) -> Result<OwnedFd, Fault> {
+            let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let opened = open(&*self.path, folder, Mode::empty())?;
+            match retry_on_intr(|| flock(&opened, FlockOperation::LockExclusive)) {
+                Ok(()) | Err(Errno::BADF | Errno::NOLCK | Errno::NOTSUP) => Ok(opened),
+                Err(error) => Err(error.into()),
+            }
+        }
+
+        fn remove_empty_folders(&self, place: &Place) {
+            let mut folders = place.folders.clone();
+            while let Some(name) = folders.pop() {
+                let above = self.open(&Place { folders: folders.clone(), name: name.clone() }, false);
+                let removed = above.and_then(|above| Ok(unlinkat(&above, &name, AtFlags::REMOVEDIR)?));
+                if removed.is_err() {
+                    return;
+                }
+            }
+        }
+
+        fn write(&self, place: &Place, content: &str) -> Result<(), Fault> {
             let folder = self.open(place, true)?;
             // No path that a model writes begins with a dot.
             let id = random_id().map_err(Fault::Io)?;
@@ -241,7 +288,7 @@ mod unix {
             Ok(fsync(&folder)?)
         }
 
-        pub(super) fn remove(&self, place: &Place) -> Result<(), Fault> {
+        fn remove(&self, place: &Place) -> Result<(), Fault> {
             let folder = self.open(place, false)?;
             let found = statat(&folder, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
             let not = |what| Err(Fault::Not(what, place.to_string()));
@@ -299,13 +346,13 @@ mod unix {
 
 #[cfg(not(unix))]
 impl FileFolder {
-    #[allow(clippy::unused_self)]
-    fn write(&self, _: &Place, _: &str) -> Result<(), Fault> {
+    fn make(&self, place: &Place, content: &str) -> Result<(), Fault> {
+        self.check_room(place, content.len())?;
         Err(Fault::Io(io::ErrorKind::Unsupported.into()))
     }
 
     #[allow(clippy::unused_self)]
-    fn remove(&self, _: &Place) -> Result<(), Fault> {
+    fn delete_at(&self, _: &Place) -> Result<(), Fault> {
         Err(Fault::Io(io::ErrorKind::Unsupported.into()))
     }
 }

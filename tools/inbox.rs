@@ -1,13 +1,17 @@
 //! The inbox: a folder of Markdown files for somebody to look through. `source`, `claim` and `learning` write into it.
 
 use std::{
+    collections::{HashMap, HashSet},
+    ffi::OsString,
     fs::File,
+    hash::{BuildHasher, RandomState},
     io::{self, Read, Write},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use jiff::tz::TimeZone;
+use parking_lot::Mutex;
 use registry_core::{
     DataFolder,
     clock::{Clock, SystemClock},
@@ -96,7 +100,10 @@ impl Inbox {
         let (place, owner) = (format!("{}s", note.kind), note.owner());
         let folder = self.folder.join(&place);
         let name = tokio::task::spawn_blocking(move || {
-            if count_of(&owner, &folder) >= MAX_NOTES {
+            let known = owners_in(&folder);
+            // Held until the note is there, so that none is written beside it that was counted with it.
+            let mut known = known.lock();
+            if known.count_of(&owner, &folder) >= MAX_NOTES {
                 let full = ToolError::failed(format!("the inbox has {MAX_NOTES} notes of this user"));
                 return Err(full.with_feedback(
                     "It was not written down: the inbox is full. Say to the user that somebody has to look through it.",
@@ -189,18 +196,48 @@ fn slug(text: &str) -> String {
     slug
 }
 
-/// How many files of a folder have this line in their front matter.
-fn count_of(owner: &str, folder: &Path) -> usize {
-    let is_of = |file: &Path| {
-        let mut head = Vec::new();
-        let read = File::open(file).and_then(|file| file.take(MAX_HEAD).read_to_end(&mut head));
-        let head = String::from_utf8_lossy(&head);
-        let front = head.split("\n---\n").next().unwrap_or_default();
-        read.is_ok() && front.lines().any(|line| line == owner)
-    };
-    // Before the first note there is no folder.
-    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    files.filter(|file| is_of(&file.path())).take(MAX_NOTES).count()
+/// Whose the notes of each folder are. A note is read once, however many are written beside it.
+static OWNERS: LazyLock<Mutex<HashMap<PathBuf, Arc<Mutex<Owners>>>>> = LazyLock::new(Mutex::default);
+
+fn owners_in(folder: &Path) -> Arc<Mutex<Owners>> {
+    Arc::clone(OWNERS.lock().entry(folder.to_owned()).or_default())
+}
+
+/// By the names of files the hashes of their owners' lines.
+#[derive(Default)]
+struct Owners {
+    by_file: HashMap<OsString, u64>,
+    hasher: RandomState,
+}
+
+impl Owners {
+    /// How many files of the folder have this line in their front matter. Others write and remove files there too.
+    fn count_of(&mut self, owner: &str, folder: &Path) -> usize {
+        // Before the first note there is no folder.
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.file_name());
+        // Those that are not yet whole are hidden.
+        let files: HashSet<OsString> =
+            files.filter(|name| !name.as_encoded_bytes().starts_with(b".")).collect();
+        self.by_file.retain(|name, _| files.contains(name));
+        for name in files {
+            if !self.by_file.contains_key(&name)
+                && let Ok(owner) = owner_of(&folder.join(&name))
+            {
+                self.by_file.insert(name, self.hasher.hash_one(owner));
+            }
+        }
+        let owner = self.hasher.hash_one(owner);
+        self.by_file.values().filter(|there| **there == owner).count()
+    }
+}
+
+/// The line of a file's front matter that says whose it is; empty where there is none.
+fn owner_of(file: &Path) -> io::Result<String> {
+    let mut head = Vec::new();
+    File::open(file)?.take(MAX_HEAD).read_to_end(&mut head)?;
+    let head = String::from_utf8_lossy(&head);
+    let front = head.split("\n---\n").next().unwrap_or_default();
+    Ok(front.lines().find(|line| line.starts_with("user: ")).unwrap_or_default().to_owned())
 }
 
 /// Makes a file with that text, and a name that no other file has. It is hidden until it is whole.
@@ -317,6 +354,53 @@ mod tests {
         fs::remove_file(first).unwrap();
         add("ada", "claim", "Ice is cold.").await.unwrap();
         assert!(add("ada", "claim", "Snow is white.").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a38_notes_that_are_written_at_once_are_no_more_than_one_after_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let inbox = inbox(folder.path());
+        let add = || {
+            let (inbox, context) = (inbox.clone(), ToolContext::new(Caller::new("ada", Permission::User)));
+            tokio::spawn(
+                async move { inbox.add(Note::new(&context, "claim", "Water is wet.")).await.is_ok() },
+            )
+        };
+        assert!(add().await.unwrap());
+        let claims = folder.path().join("claims");
+        let first = fs::read_dir(&claims).unwrap().next().unwrap().unwrap().path();
+        for number in 0..MAX_NOTES - 3 {
+            fs::copy(&first, claims.join(format!("{number}.md"))).unwrap();
+        }
+        let adding: Vec<_> = (0..12).map(|_| add()).collect();
+        let mut added = 0;
+        for adding in adding {
+            added += usize::from(adding.await.unwrap());
+        }
+        assert_eq!(added, 2);
+        assert_eq!(fs::read_dir(&claims).unwrap().count(), MAX_NOTES);
+    }
+
+    #[tokio::test]
+    async fn a38_of_a_folder_only_what_is_new_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let inbox = inbox(folder.path());
+        let add = async |user: &str| {
+            let context = ToolContext::new(Caller::new(user, Permission::User));
+            inbox.add(Note::new(&context, "claim", "Water is wet.")).await
+        };
+        add("eve").await.unwrap();
+        let claims = folder.path().join("claims");
+        let first = fs::read_dir(&claims).unwrap().next().unwrap().unwrap().path();
+        let files: Vec<PathBuf> = (1..MAX_NOTES).map(|number| claims.join(format!("{number}.md"))).collect();
+        for file in &files {
+            fs::copy(&first, file).unwrap();
+        }
+        assert!(add("eve").await.is_err());
+        // What they say of their owner by now is seen where they are read again.
+        let of_ada = fs::read_to_string(&first).unwrap().replace("\"eve\"", "\"ada\"");
+        files.iter().chain([&first]).for_each(|file| fs::write(file, &of_ada).unwrap());
+        add("ada").await.unwrap();
     }
 
     #[tokio::test]

@@ -25,6 +25,22 @@ pub fn is_within(value: &(impl Serialize + ?Sized), most: usize) -> bool {
     serde_json::to_writer(Room(most), value).is_ok()
 }
 
+/// A value and all that is in it, in the order of its text: each with its name, where it is the member of an object.
+pub fn parts(value: &Value) -> impl Iterator<Item = (Option<&str>, &Value)> {
+    let mut left = vec![(None, value)];
+    std::iter::from_fn(move || {
+        let part = left.pop()?;
+        match part.1 {
+            Value::Array(items) => left.extend(items.iter().rev().map(|item| (None, item))),
+            Value::Object(members) => {
+                left.extend(members.iter().rev().map(|(name, member)| (Some(name.as_str()), member)));
+            }
+            _ => {}
+        }
+        Some(part)
+    })
+}
+
 /// A value as JSON, in which an `f32` has its own digits: `serde_json::to_value` makes 20.100000381469727 of 20.1.
 pub(crate) fn to_value(value: &(impl Serialize + ?Sized)) -> serde_json::Result<Value> {
     let mut read = serde_json::to_value(value)?;
@@ -56,14 +72,8 @@ fn take_digits(value: &mut Value, text: &Value) {
 
 /// Whether there is a number in it that other digits would give as an `f32`.
 fn may_be_widened(value: &Value) -> bool {
-    match value {
-        Value::Number(number) if number.is_f64() => {
-            number.as_f64().is_some_and(|wide| narrowed(wide) != wide)
-        }
-        Value::Array(items) => items.iter().any(may_be_widened),
-        Value::Object(fields) => fields.values().any(may_be_widened),
-        _ => false,
-    }
+    let is_wide = |part: &Value| part.is_f64() && part.as_f64().is_some_and(|wide| narrowed(wide) != wide);
+    parts(value).any(|(_, part)| is_wide(part))
 }
 
 /// The number that the digits of an `f32` stand for, where it was one.
@@ -92,6 +102,23 @@ mod tests {
         );
         // The same as a text, where nothing else is an `f32`.
         assert_eq!(to_value(&sizes).unwrap(), json!(sizes));
+    }
+
+    #[test]
+    fn p2_the_parts_of_a_value_come_in_the_order_of_its_text() {
+        let value = json!({"a": [1, {"b": "x"}], "c": null});
+        let parts: Vec<String> = parts(&value).map(|(name, part)| format!("{name:?} {part}")).collect();
+        assert_eq!(
+            parts,
+            [
+                r#"None {"a":[1,{"b":"x"}],"c":null}"#,
+                r#"Some("a") [1,{"b":"x"}]"#,
+                "None 1",
+                r#"None {"b":"x"}"#,
+                r#"Some("b") "x""#,
+                r#"Some("c") null"#
+            ]
+        );
     }
 
     #[test]

@@ -86,6 +86,12 @@ pub trait TraceSink: Send + Sync {
 
     /// Whether spans have what was said: arguments, results, messages.
     fn has_content(&self) -> bool;
+
+    /// Whether spans stay on this machine. Others are then told where the client is, and nothing where it is in no trace: a span that nobody
+    /// else ever sees is not one that theirs could stand in.
+    fn stays_here(&self) -> bool {
+        false
+    }
 }
 
 /// Whether a span is of something here, or of a request to another server.
@@ -125,6 +131,8 @@ pub struct SpanData {
 #[debug("Trace({place})")]
 pub struct Trace {
     place: TraceParent,
+    /// What other servers are told.
+    told: Option<TraceParent>,
     /// What others have put into the trace, by the header `tracestate`. It is passed on as it is.
     state: Option<Arc<str>>,
     /// `None` where nobody keeps spans, and the place is only passed on.
@@ -134,7 +142,10 @@ pub struct Trace {
 impl Trace {
     /// Spans within this place go to the sink, where there is one and the trace is sampled.
     pub fn new(place: TraceParent, sink: Option<Arc<dyn TraceSink>>) -> Self {
-        Self { place, state: None, sink: sink.filter(|_| place.is_sampled) }
+        let sink = sink.filter(|_| place.is_sampled);
+        let is_of_client = place.span_id != 0;
+        let stays_here = sink.as_ref().is_some_and(|sink| sink.stays_here());
+        Self { place, told: Some(place).filter(|_| is_of_client || !stays_here), state: None, sink }
     }
 
     /// The same elsewhere: with what keeps spans here, where somebody does.
@@ -156,10 +167,11 @@ impl Trace {
     /// What other servers are told: headers by their names, which are the members of `_meta` in MCP too.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, String)> + use<> {
         let state = self.state.as_ref().map(|state| (TraceParent::STATE, state.to_string()));
-        [(TraceParent::HEADER, self.place.to_string())].into_iter().chain(state)
+        let told = self.told.map(|place| (TraceParent::HEADER, place.to_string()));
+        told.into_iter().chain(state)
     }
 
-    /// The place that other servers are told.
+    /// The place in which new spans are.
     pub fn place(&self) -> TraceParent {
         self.place
     }
@@ -183,7 +195,7 @@ impl Trace {
             attributes: Vec::new(),
             error: None,
         };
-        Some(Span { data: Some(data), state: self.state.clone(), sink })
+        Some(Span { data: Some(data), told: self.told, state: self.state.clone(), sink })
     }
 }
 
@@ -193,6 +205,8 @@ impl Trace {
 pub struct Span {
     /// Taken at the end.
     data: Option<SpanData>,
+    /// What other servers are told where spans stay here.
+    told: Option<TraceParent>,
     state: Option<Arc<str>>,
     #[debug(skip)]
     sink: Arc<dyn TraceSink>,
@@ -202,7 +216,8 @@ impl Span {
     /// The trace within this span; `None` once it has ended.
     pub fn within(&self) -> Option<Trace> {
         let place = self.data.as_ref()?.place;
-        Some(Trace { place, state: self.state.clone(), sink: Some(Arc::clone(&self.sink)) })
+        let told = if self.sink.stays_here() { self.told } else { Some(place) };
+        Some(Trace { place, told, state: self.state.clone(), sink: Some(Arc::clone(&self.sink)) })
     }
 
     /// Sets an attribute.

@@ -117,16 +117,44 @@ pub(crate) fn only_core_path(attribute: TokenStream, errors: &mut Errors) -> Tok
     core
 }
 
-/// The statements that turn the keys of `#[tool]` into calls on the builder. They are assignments, because after one
-/// that is wrong rustc goes on with the next, as it does not after a chain of calls or of `let`.
-pub(crate) fn calls(keys: &[Key], arguments: Option<&[String]>, errors: &mut Errors) -> Vec<TokenStream> {
+/// The assignments that the keys of `#[tool]` stand for. After one that is wrong rustc goes on with the next, as it would not after a
+/// fault in one expression that makes all of the plugin.
+pub(crate) fn assignments(
+    keys: &[Key],
+    arguments: Option<&[String]>,
+    errors: &mut Errors,
+) -> Vec<TokenStream> {
     keys.iter()
         .filter_map(|key| {
-            let value = value(key, arguments, errors)?;
-            let method = &key.name;
-            Some(quote!(__plugin = __plugin.#method(#value);))
+            let (field, takes) = known(key, &KEYS, errors)?;
+            let value = value(key, takes, arguments, errors)?;
+            Some(field.assignment(&quote!(__plugin), key, &value))
         })
         .collect()
+}
+
+/// What a key sets, and what it takes.
+pub(crate) type Known<T> = (&'static str, Field, T);
+
+/// A field of the core's `Plugin` or `ResourcePlugin`, or one of the policy in it.
+#[derive(Clone, Copy)]
+pub(crate) enum Field {
+    Always(&'static str),
+    /// One that is `None` where the key is not given.
+    Optional(&'static str),
+}
+
+impl Field {
+    /// The field has the place of the key, for what rustc says of a value of another type.
+    pub(crate) fn assignment(self, of: &TokenStream, key: &Key, value: &TokenStream) -> TokenStream {
+        let (Self::Always(path) | Self::Optional(path)) = self;
+        let path = path.split('.').map(|name| Ident::new(name, key.name.span()));
+        let value = match self {
+            Self::Always(_) => value.clone(),
+            Self::Optional(_) => quote!(::core::option::Option::Some(#value)),
+        };
+        quote!(#of #(.#path)* = #value;)
+    }
 }
 
 /// What the value of a key is, as far as it shows.
@@ -144,44 +172,53 @@ enum Takes {
     Value,
 }
 
-/// The keys of `#[tool]`: methods of the core's builder, but for `crate` and `example`.
-const KEYS: [(&str, Takes); 24] = [
-    ("name", Takes::Value),
-    ("title", Takes::Value),
-    ("version", Takes::Value),
-    ("tags", Takes::Value),
-    ("permission", Takes::Variant("Permission", &["Guest", "User", "Admin", "Owner"])),
-    ("cost", Takes::Variant("Cost", &["Free", "Cheap", "Expensive"])),
-    ("effect", Takes::Variant("Effect", &["Read", "Write", "Destructive"])),
-    ("idempotent", Takes::Flag),
+/// The keys of `#[tool]`. `example` and `crate` are taken out before, and set nothing by themselves.
+const KEYS: [Known<Takes>; 24] = [
+    ("name", Field::Always("name"), Takes::Value),
+    ("title", Field::Optional("title"), Takes::Value),
+    ("version", Field::Optional("version"), Takes::Value),
+    ("tags", Field::Always("tags"), Takes::Value),
+    (
+        "permission",
+        Field::Always("policy.permission"),
+        Takes::Variant("Permission", &["Guest", "User", "Admin", "Owner"]),
+    ),
+    ("cost", Field::Always("policy.cost"), Takes::Variant("Cost", &["Free", "Cheap", "Expensive"])),
+    ("effect", Field::Always("policy.effect"), Takes::Variant("Effect", &["Read", "Write", "Destructive"])),
+    ("idempotent", Field::Always("policy.idempotent"), Takes::Flag),
     (
         "reads",
+        Field::Optional("policy.reads"),
         Takes::Words("Reads", &[("private", "PRIVATE"), ("untrusted", "UNTRUSTED"), ("nothing", "NOTHING")]),
     ),
-    ("sends", Takes::Words("Sends", &[("outside", "Outside"), ("nothing", "Nothing")])),
-    ("resumable", Takes::Flag),
-    ("timeout", Takes::Duration),
-    ("cooldown", Takes::Duration),
-    ("daily_limit", Takes::Value),
-    ("max_concurrent", Takes::Value),
-    ("gate", Takes::Flag),
-    ("text_tag", Takes::Value),
-    ("deferred", Takes::Flag),
-    ("ends_turn", Takes::Flag),
-    ("enabled", Takes::Value),
-    ("needs", Takes::Value),
-    ("deprecated", Takes::Value),
-    ("example", Takes::Value),
-    ("crate", Takes::Value),
+    (
+        "sends",
+        Field::Optional("policy.sends"),
+        Takes::Words("Sends", &[("outside", "Outside"), ("nothing", "Nothing")]),
+    ),
+    ("resumable", Field::Always("policy.resumable"), Takes::Flag),
+    ("timeout", Field::Always("policy.timeout"), Takes::Duration),
+    ("cooldown", Field::Always("policy.cooldown"), Takes::Duration),
+    ("daily_limit", Field::Always("policy.daily_limit"), Takes::Value),
+    ("max_concurrent", Field::Always("policy.max_concurrent"), Takes::Value),
+    ("gate", Field::Always("policy.requires_gate"), Takes::Flag),
+    ("text_tag", Field::Optional("policy.text_tag"), Takes::Value),
+    ("deferred", Field::Always("policy.deferred"), Takes::Flag),
+    ("ends_turn", Field::Always("policy.ends_turn"), Takes::Flag),
+    ("enabled", Field::Optional("enabled"), Takes::Value),
+    ("needs", Field::Optional("needs"), Takes::Value),
+    ("deprecated", Field::Optional("deprecated"), Takes::Value),
+    ("example", Field::Always("examples"), Takes::Value),
+    ("crate", Field::Always(""), Takes::Value),
 ];
 
 /// Reports a key that there is not.
-fn known(key: &Key, errors: &mut Errors) -> Option<Takes> {
+pub(crate) fn known<T: Copy>(key: &Key, keys: &[Known<T>], errors: &mut Errors) -> Option<(Field, T)> {
     let name = key.name.to_string();
-    if let Some((_, takes)) = KEYS.iter().find(|(known, _)| *known == name) {
-        return Some(*takes);
+    if let Some((_, field, takes)) = keys.iter().find(|(known, ..)| *known == name) {
+        return Some((*field, *takes));
     }
-    let help = meant(&name, KEYS.iter().map(|(known, _)| *known));
+    let help = meant(&name, keys.iter().map(|(known, ..)| *known));
     errors.none(&key.name, format!("there is no key `{name}`"), help)
 }
 
@@ -271,9 +308,8 @@ fn words(
     }
 }
 
-fn value(key: &Key, arguments: Option<&[String]>, errors: &mut Errors) -> Option<TokenStream> {
+fn value(key: &Key, takes: Takes, arguments: Option<&[String]>, errors: &mut Errors) -> Option<TokenStream> {
     let name = key.name.to_string();
-    let takes = known(key, errors)?;
     let Some(value) = &key.value else {
         if matches!(takes, Takes::Flag) {
             return Some(quote!(true));
@@ -300,7 +336,7 @@ fn value(key: &Key, arguments: Option<&[String]>, errors: &mut Errors) -> Option
         }
         "version" => {
             if let Some(text) = key.text()
-                && !is_semver(&text.value())
+                && semver::Version::parse(&text.value()).is_err()
             {
                 let what = format!("`{}` is not a semantic version", text.value());
                 errors.push(text, what, "write three numbers, as in `version = \"1.0.0\"`");
@@ -412,24 +448,6 @@ fn check_text_tag(value: &Expr, arguments: Option<&[String]>, errors: &mut Error
     }
 }
 
-/// The grammar of semver.org, without the limit on the size of the numbers.
-fn is_semver(text: &str) -> bool {
-    let (rest, build) = text.split_once('+').map_or((text, None), |(rest, build)| (rest, Some(build)));
-    let (core, pre) = rest.split_once('-').map_or((rest, None), |(core, pre)| (core, Some(pre)));
-    let is_number = |part: &str| {
-        !part.is_empty()
-            && part.chars().all(|c| c.is_ascii_digit())
-            && (part == "0" || !part.starts_with('0'))
-    };
-    let is_word =
-        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    let is_pre = |part: &str| is_word(part) && (!part.chars().all(|c| c.is_ascii_digit()) || is_number(part));
-    core.split('.').count() == 3
-        && core.split('.').all(is_number)
-        && pre.is_none_or(|pre| pre.split('.').all(is_pre))
-        && build.is_none_or(|build| build.split('.').all(is_word))
-}
-
 /// Whether a path is one name, the last of which is `name`: `Resource`, `registry_core::Resource`.
 pub(crate) fn ends_in<'p>(path: &'p Path, name: &str) -> Option<&'p syn::PathSegment> {
     path.segments.last().filter(|last| last.ident == name)
@@ -438,18 +456,6 @@ pub(crate) fn ends_in<'p>(path: &'p Path, name: &str) -> Option<&'p syn::PathSeg
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_version_is_semantic_or_none() {
-        for good in ["0.0.0", "1.2.3", "10.20.30", "1.0.0-rc.1", "1.0.0-0a.x-y+build.007", "1.0.0+a"] {
-            assert!(is_semver(good), "{good}");
-        }
-        for bad in
-            ["", "1", "1.0", "1.0.0.0", "01.0.0", "1.0.0-", "1.0.0-01", "1.0.0+", "v1.0.0", "1.0.x", "1..0"]
-        {
-            assert!(!is_semver(bad), "{bad}");
-        }
-    }
 
     #[test]
     fn a_name_is_one_that_every_provider_takes() {

@@ -7,22 +7,17 @@ use syn::{Type, ext::IdentExt, spanned::Spanned};
 use crate::{
     attr::{self, Key},
     docs::{Docs, parameter_list},
-    errors::Errors,
+    errors::{Errors, parsed},
     example::Example,
     param::{at, meant, written_at},
     returns::{Failure, Returns},
     signature::{self, Input, ToolFn},
 };
 
-pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    let function: ToolFn = match syn::parse2(item.clone()) {
+pub(crate) fn tool(attribute: TokenStream, item: &TokenStream) -> TokenStream {
+    let function: ToolFn = match parsed("tool", item, "a function") {
         Ok(function) => function,
-        Err(error) => {
-            let mut errors = Errors::new("`#[tool]`");
-            errors.absorb(&error, "`#[tool]` goes on a function");
-            let errors = errors.into_tokens();
-            return quote!(#item #errors);
-        }
+        Err(told) => return told,
     };
     let Expanded { function, behind } = expand(attribute, &function, None);
     quote!(#function #behind)
@@ -53,7 +48,7 @@ pub(crate) fn expand(attribute: TokenStream, function: &ToolFn, owner: Option<&T
     let has_whole = inputs.iter().any(|input| input.is_whole);
     attr::check_effect(&keys, &mut errors);
     let (examples, keys): (Vec<Key>, Vec<Key>) = keys.into_iter().partition(|key| key.is("example"));
-    let calls = attr::calls(&keys, (!has_whole).then_some(&names[..]), &mut errors);
+    let assignments = attr::assignments(&keys, (!has_whole).then_some(&names[..]), &mut errors);
     let examples: Vec<Example<'_>> =
         examples.iter().filter_map(|key| Example::of(key, &mut errors)).collect();
     let known = (!has_whole).then_some(&arguments[..]);
@@ -61,9 +56,9 @@ pub(crate) fn expand(attribute: TokenStream, function: &ToolFn, owner: Option<&T
         examples.iter().flat_map(|example| example.checks(known, &mut errors)).collect();
     let examples = (!examples.is_empty()).then(|| {
         let examples = examples.iter().map(Example::to_core);
-        quote!(__plugin = __plugin.examples(&[#(#examples),*]);)
+        quote!(__plugin.examples = &[#(#examples),*];)
     });
-    let calls: Vec<TokenStream> = calls.into_iter().chain(examples).collect();
+    let assignments: Vec<TokenStream> = assignments.into_iter().chain(examples).collect();
 
     let list: Vec<(&str, &str)> =
         arguments.iter().map(|argument| (&*argument.name, &*argument.description)).collect();
@@ -77,14 +72,16 @@ pub(crate) fn expand(attribute: TokenStream, function: &ToolFn, owner: Option<&T
     });
     let ends = returns.as_ref().map(ends);
     let (lints, plugin) = match (&returns, errors.is_empty()) {
-        (Some(returns), true) => (quote!(), plugin(function, owner, &inputs, returns, &description, &calls)),
+        (Some(returns), true) => {
+            (quote!(), plugin(function, owner, &inputs, returns, &description, &assignments))
+        }
         // What can be checked is checked all the same, so that one build shows all there is to mend.
         _ => (
             quote!(, dead_code),
             quote! {
                 const __PLUGIN: __private::Plugin = {
                     let mut __plugin = __private::unregistered();
-                    #(#calls)*
+                    #(#assignments)*
                     __plugin
                 };
             },
@@ -196,7 +193,7 @@ fn plugin(
     inputs: &[Input],
     returns: &Returns,
     description: &str,
-    calls: &[TokenStream],
+    assignments: &[TokenStream],
 ) -> TokenStream {
     let ident = &function.sig.ident;
     let name = ident.unraw().to_string();
@@ -252,7 +249,7 @@ fn plugin(
                     line: ::core::line!(),
                 },
             );
-            #(#calls)*
+            #(#assignments)*
             __plugin
         };
         __private::inventory::submit!(__PLUGIN);

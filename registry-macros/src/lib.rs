@@ -13,6 +13,7 @@ mod example;
 mod expand;
 mod forgotten;
 #[cfg(test)]
+#[path = "tests/golden.rs"]
 mod golden;
 mod literal;
 mod methods;
@@ -29,7 +30,7 @@ use proc_macro::TokenStream;
 /// The name is the function's. The description is the first paragraph of its doc comment; the other paragraphs are for
 /// people. Each parameter is an argument and needs a doc comment, save `&ToolContext` (the request) and `Resource<T>`
 /// (what the host provides); or one parameter, marked `#[args]`, takes all arguments. The keys of the attribute are the
-/// methods of `registry_core::Plugin`, and `crate = path` where the dependency has another name.
+/// fields of `registry_core::Plugin` and of its policy, and `crate = path` where the dependency has another name.
 ///
 /// `example = "What is the weather in Oslo?" => {"city": "Oslo"}` shows what a person asks and the call that answers it. It can be
 /// repeated. Examples are not shown to the model.
@@ -37,7 +38,7 @@ use proc_macro::TokenStream;
 /// On a parameter: `#[arg(default = 3, range = 1..=14, length = 1..=20, pattern = "…", rename = "…", example = 5)]`.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    expand::tool(attribute.into(), item.into()).into()
+    expand::tool(attribute.into(), &item.into()).into()
 }
 
 /// Makes a function one that provides what tools ask for with `Resource<T>`, where `T` is what it returns.
@@ -45,18 +46,18 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// It returns `T`, `Option<T>` (`None` where there is nothing to provide), `Result<T, E>` or `Result<Option<T>, E>`. Without a value the
 /// tools that need it are off, with the reason. Its parameters are `Settings<T>`, a table of the configuration; `Resource<T>` and
 /// `Option<Resource<T>>`, other resources; and `&ToolContext`, the request. An `async fn` or `fn` runs once, at the start, a plain one where it
-/// may block; a `fn` with `&ToolContext` runs for each request. The keys of the attribute are the methods of
+/// may block; a `fn` with `&ToolContext` runs for each request. The keys of the attribute are the fields of
 /// `registry_core::ResourcePlugin`, and `crate = path` where the dependency has another name.
 #[proc_macro_attribute]
 pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    resource::resource(attribute.into(), item.into()).into()
+    resource::resource(attribute.into(), &item.into()).into()
 }
 
 /// Makes the methods of an `impl` block that have `#[tool]` tools. `&self` is what the host provides for the type, as a `Resource` of it: without
 /// one they are off.
 #[proc_macro_attribute]
 pub fn tools(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    methods::tools(&attribute.into(), item.into()).into()
+    methods::tools(&attribute.into(), &item.into()).into()
 }
 
 /// Makes a struct or an enum something that a model can give to a tool.

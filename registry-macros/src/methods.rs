@@ -5,20 +5,16 @@ use quote::{ToTokens, quote};
 use syn::{ImplItem, ItemImpl, Meta};
 
 use crate::{
-    errors::Errors,
+    errors::{Errors, parsed},
     expand::{self, Expanded},
 };
 
-pub(crate) fn tools(attribute: &TokenStream, item: TokenStream) -> TokenStream {
-    let mut errors = Errors::new("`#[tools]`");
-    let mut block: ItemImpl = match syn::parse2(item.clone()) {
+pub(crate) fn tools(attribute: &TokenStream, item: &TokenStream) -> TokenStream {
+    let mut block: ItemImpl = match parsed("tools", item, "`impl Type { … }`") {
         Ok(block) => block,
-        Err(error) => {
-            errors.absorb(&error, "`#[tools]` goes on `impl Type { … }`");
-            let errors = errors.into_tokens();
-            return quote!(#item #errors);
-        }
+        Err(told) => return told,
     };
+    let mut errors = Errors::new("`#[tools]`");
     if let Some((_, of, _)) = &block.trait_ {
         errors.push(of, "the methods of a trait cannot be tools", "put them into `impl Type { … }`");
     }

@@ -5,21 +5,16 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{FnArg, PatType, ReturnType, Signature, Type, TypePath, ext::IdentExt};
 
 use crate::{
-    attr::{self, Key, ends_in},
-    errors::Errors,
+    attr::{self, Field, Key, Known, ends_in},
+    errors::{Errors, parsed},
     param::{inside, mentions, peeled, types},
     signature::ToolFn,
 };
 
-pub(crate) fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    let function: ToolFn = match syn::parse2(item.clone()) {
+pub(crate) fn resource(attribute: TokenStream, item: &TokenStream) -> TokenStream {
+    let function: ToolFn = match parsed("resource", item, "a function that returns what tools ask for") {
         Ok(function) => function,
-        Err(error) => {
-            let mut errors = Errors::new("`#[resource]`");
-            errors.absorb(&error, "`#[resource]` goes on a function that returns what tools ask for");
-            let errors = errors.into_tokens();
-            return quote!(#item #errors);
-        }
+        Err(told) => return told,
     };
     let sig = &function.sig;
     let mut errors = Errors::new(format!("resource `{}`", sig.ident.unraw()));
@@ -29,7 +24,7 @@ pub(crate) fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream
     let mut keys = attr::keys(attribute, &mut errors);
     let core = attr::core_path(&mut keys, &mut errors);
     let reads = inputs.iter().any(|input| matches!(input, Input::Settings(_)));
-    let calls = calls(&keys, reads, &mut errors);
+    let assignments = assignments(&keys, reads, &mut errors);
 
     let cfgs = function.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
     let constants = inputs.iter().map(constant);
@@ -37,13 +32,13 @@ pub(crate) fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream
         .as_ref()
         .map(|Gives { ty, .. }| quote!(const __GIVES: __private::Gives<#ty> = __private::gives::<#ty>();));
     let (lints, plugin) = match (&gives, errors.is_empty()) {
-        (Some(gives), true) => (quote!(), plugin(sig, &inputs, gives, &calls)),
+        (Some(gives), true) => (quote!(), plugin(sig, &inputs, gives, &assignments)),
         _ => (
             quote!(, dead_code),
             quote! {
                 const __RESOURCE: __private::ResourcePlugin = {
                     let mut __resource = __private::unprovided();
-                    #(#calls)*
+                    #(#assignments)*
                     __resource
                 };
             },
@@ -227,19 +222,23 @@ impl Gives {
     }
 }
 
-/// The statements that turn the keys into calls on the builder.
-fn calls(keys: &[Key], reads: bool, errors: &mut Errors) -> Vec<TokenStream> {
-    let mut calls = Vec::new();
+/// The keys of `#[resource]`.
+const KEYS: [Known<()>; 3] = [
+    ("table", Field::Optional("table"), ()),
+    ("needs", Field::Optional("needs"), ()),
+    ("timeout", Field::Always("timeout"), ()),
+];
+
+/// The assignments that the keys stand for.
+fn assignments(keys: &[Key], reads: bool, errors: &mut Errors) -> Vec<TokenStream> {
+    let mut assignments = Vec::new();
     for key in keys {
         let name = &key.name;
+        let Some((field, ())) = attr::known(key, &KEYS, errors) else { continue };
         let Some(value) = &key.value else {
             errors.push(name, format!("`{name}` needs a value"), format!("write `{name} = …`"));
             continue;
         };
-        if key.is("new") || key.is("clone") {
-            errors.push(name, format!("there is no key `{name}`"), "remove it");
-            continue;
-        }
         if key.is("table") {
             if !reads {
                 let help = "add a parameter `settings: Settings<T>`, or remove the key";
@@ -259,9 +258,9 @@ fn calls(keys: &[Key], reads: bool, errors: &mut Errors) -> Vec<TokenStream> {
                 None => errors.push(value, "the table has to be written out", "write `table = \"…\"`"),
             }
         }
-        calls.push(quote!(__resource = __resource.#name(#value);));
+        assignments.push(field.assignment(&quote!(__resource), key, &quote!(#value)));
     }
-    calls
+    assignments
 }
 
 /// What is known about one parameter. Each type is named once, so that a fault in it is reported once.
@@ -277,7 +276,7 @@ fn constant(input: &Input) -> TokenStream {
     }
 }
 
-fn plugin(sig: &Signature, inputs: &[Input], gives: &Gives, calls: &[TokenStream]) -> TokenStream {
+fn plugin(sig: &Signature, inputs: &[Input], gives: &Gives, assignments: &[TokenStream]) -> TokenStream {
     let ident = &sig.ident;
     let name = ident.unraw().to_string();
     let by_request = inputs.iter().any(|input| matches!(input, Input::Context));
@@ -325,7 +324,7 @@ fn plugin(sig: &Signature, inputs: &[Input], gives: &Gives, calls: &[TokenStream
                     line: ::core::line!(),
                 },
             );
-            #(#calls)*
+            #(#assignments)*
             __resource
         };
         __private::inventory::submit!(__RESOURCE);

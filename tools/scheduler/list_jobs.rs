@@ -7,7 +7,7 @@ use toolrack_stores::schedule::Schedule;
     version = "1.0.0",
     tags = ["schedule"],
     permission = Permission::Admin,
-    reads = private,
+    reads = private | untrusted,
     sends = nothing,
     timeout = secs(10),
     example = "Which calls are scheduled?" => {}

@@ -13,6 +13,8 @@ pub struct ListedModel {
     pub created: i64,
     /// The size of its context in tokens, if the model server says.
     pub context: Option<u64>,
+    /// Whether it sees pictures, if that is known.
+    pub pictures: Option<bool>,
     /// Whether it makes vectors of texts and answers no questions.
     pub embeds: bool,
     /// All that the model server says of it, in the form of OpenAI's list.
@@ -34,10 +36,12 @@ impl ListedModel {
         ];
         let known = |place: &&str| entry.pointer(place)?.as_u64().filter(|size| *size > 0);
         let context = CONTEXTS.iter().find_map(known);
+        let modalities = entry.pointer("/architecture/input_modalities").and_then(Value::as_array);
+        let pictures = modalities.map(|all| all.iter().any(|modality| modality == "image"));
         let Value::Object(fields) = entry else { return None };
         let id = fields.get("id")?.as_str().filter(|id| !id.is_empty())?.to_owned();
         let created = fields.get("created").and_then(Value::as_i64).unwrap_or_default();
-        Some(Self { id, created, context, embeds: false, fields })
+        Some(Self { id, created, context, pictures, embeds: false, fields })
     }
 
     /// Whether the model server says that it can do something that goes by one of these words.

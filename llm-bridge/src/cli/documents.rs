@@ -11,17 +11,19 @@ use std::{
 
 use clap::Subcommand;
 use futures_util::{StreamExt, stream};
+use serde_json::json;
 use toolrack_documents::{Added, DocumentFilter, Documents, files};
 
 use super::{
-    Settings, address,
+    Settings, address, made_by_operator,
     out::{count, print_line, second, table, tell},
     progress::progress,
     stopped_by_ctrl_c,
+    store::Stores,
     tenant::InTenant,
     terminal::one_line,
 };
-use crate::server::uploads_of;
+use crate::{recorded::Change, server::uploads_of};
 
 /// Files that are read at once; one is written at a time.
 const READERS: usize = 4;
@@ -90,13 +92,27 @@ pub(super) async fn run(
         ));
     }
     match command {
-        DocumentsCommand::Add { prune, paths } => add(documents, &paths, prune).await,
+        DocumentsCommand::Add { prune, paths } => {
+            let command = if prune { "toolrack documents add --prune" } else { "toolrack documents add" };
+            let named = paths.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;
+            let change = change(command, &tenant, &named);
+            let stores = Stores::open(settings).await?;
+            made_by_operator(&stores, Some(change), add(documents, &paths, prune)).await
+        }
         DocumentsCommand::List { path } => list(documents, path.as_deref()).await,
-        DocumentsCommand::Remove { paths } => remove(documents, &paths).await,
+        DocumentsCommand::Remove { paths } => {
+            let stores = Stores::open(settings).await?;
+            remove(documents, &stores, &tenant, &paths).await
+        }
         DocumentsCommand::Embed { again, paths } => embed::run(documents, again, &paths).await,
         DocumentsCommand::Extract { paths } => extract::run(documents, settings, &paths).await,
         DocumentsCommand::Search { words, limit } => search(documents, &words.join(" "), limit.into()).await,
     }
+}
+
+/// For the audit: every user finds these documents, or finds them no more.
+fn change(command: &'static str, tenant: &str, paths: &[String]) -> Change {
+    Change { command, tenant: tenant.to_owned(), arguments: json!({"paths": paths}) }
 }
 
 /// The outcomes of adding files.
@@ -219,11 +235,21 @@ async fn list(documents: &Documents, path: Option<&Path>) -> Result<ExitCode, St
     Ok(ExitCode::SUCCESS)
 }
 
-async fn remove(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, String> {
+async fn remove(
+    documents: &Documents,
+    stores: &Stores,
+    tenant: &str,
+    paths: &[PathBuf],
+) -> Result<ExitCode, String> {
     let mut code = ExitCode::SUCCESS;
     for path in paths {
         let removed = match meant(documents, path).await? {
-            Some(path) => documents.remove(&path).await.map_err(|error| error.message().to_owned())?,
+            Some(path) => {
+                let change = change("toolrack documents remove", tenant, std::slice::from_ref(&path));
+                let remove =
+                    async { documents.remove(&path).await.map_err(|error| error.message().to_owned()) };
+                made_by_operator(stores, Some(change), remove).await?
+            }
             None => Vec::new(),
         };
         for path in &removed {

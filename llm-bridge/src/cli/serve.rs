@@ -20,13 +20,13 @@ use super::{
     names::Known,
     out::count,
     store::Stores,
+    trials::ServedTrials,
     webhooks,
 };
 use crate::{
     listing,
     metrics::Metrics,
     server,
-    traces::Traces,
     turn::{Backend, TurnsElsewhere},
     upstream::Upstream,
 };
@@ -87,7 +87,11 @@ pub(super) async fn run(
     server_settings.backup = Some(Arc::new(ServedBackup::new(settings.clone())));
     let (own, tables) = (settings.clone(), host_tables);
     server_settings.doctor = Some(Arc::new(ServedDoctor::new(own, tables)));
+    server_settings.trials = Some(Arc::new(ServedTrials::new(settings.clone(), upstream.clone())));
     server_settings.configured = configured(settings, &upstream);
+    let own = settings.clone();
+    server_settings.unknown_names =
+        Some(Arc::new(move |registry| Known::new(&own, registry).unknown_in(&own)));
     tokio::spawn(warn_of(upstream.clone()));
     tracing::info!("Model: {}", upstream.address());
     match cfg!(feature = "page") {
@@ -104,7 +108,7 @@ pub(super) async fn run(
     server_settings.modules = Some(modules.clone());
     server_settings.schedule = Some(stores.schedule);
     server_settings.metrics = metrics;
-    let traces = settings.traces.traces(|name| std::env::var(name).ok())?.map(Traces::start).transpose()?;
+    let traces = settings.traces.start(|name| std::env::var(name).ok())?;
     server_settings.traces.clone_from(&traces);
     server_settings.mcp_servers = Some(mcp_servers);
     server_settings.connections = Some(connections.clone());

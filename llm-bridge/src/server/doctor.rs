@@ -1,34 +1,32 @@
 //! `/api/doctor`: what a model can do with tools, seen by asking it, for the operator. One model is asked at a time.
 
-use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{fmt, sync::Arc};
 
 use axum::{
     Extension, Json,
     extract::State,
     http::{Method, StatusCode},
 };
-use futures_util::FutureExt;
-use parking_lot::{Mutex, MutexGuard};
-use registry_core::{BoxFuture, store::StoreError};
+use parking_lot::MutexGuard;
+use registry_core::store::StoreError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::{
     App,
     admin::{self, Operator},
     api_error::ApiError,
     body::{Body, JsonBody},
+    examinations::{Examination, Examinations, Examined},
     identity::Identity,
     modules::NOT_ADMIN,
     openapi::Operation,
 };
-use crate::turn::Backend;
 
 /// Asks models what they can do.
 pub trait ExamineModel: Send + Sync {
-    /// Begins to ask a model, by default the one of the settings.
+    /// Begins to ask a model, by default the one of the settings. `docs/doctor.schema.json` describes the report.
     fn begin(&self, model: Option<String>) -> Examination;
 
     /// Writes the settings that serve the model of the last report best into the configuration file; says what has changed.
@@ -38,70 +36,20 @@ pub trait ExamineModel: Send + Sync {
     fn write(&self) -> Result<String, String>;
 }
 
-/// A model that is being asked.
-#[derive(derive_more::Debug)]
-#[debug("Examination")]
-pub struct Examination {
-    /// What is looked at now.
-    pub looks_at: Box<dyn Fn() -> String + Send + Sync>,
-    /// The report in the end, as `docs/doctor.schema.json` describes it, or why there is none.
-    pub report: BoxFuture<'static, Result<Value, String>>,
-}
-
 /// The doctor of a server. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Doctor {
     examine: Arc<dyn ExamineModel>,
-    state: Arc<Mutex<Asked>>,
-}
-
-/// What was asked last.
-#[derive(Default)]
-struct Asked {
-    model: Option<String>,
-    running: Option<Running>,
-    report: Option<Value>,
-    error: Option<String>,
-}
-
-struct Running {
-    looks_at: Box<dyn Fn() -> String + Send + Sync>,
-    since: Instant,
-    stop: CancellationToken,
+    state: Examinations<String>,
 }
 
 impl Doctor {
     pub(super) fn new(examine: Arc<dyn ExamineModel>) -> Self {
-        Self { examine, state: Arc::default() }
+        Self { examine, state: Examinations::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Asked> {
+    fn lock(&self) -> MutexGuard<'_, Examined<String>> {
         self.state.lock()
-    }
-
-    /// Asks a model in a task, which is there as long as it counts as being asked; false while another one is.
-    fn begin(&self, model: Option<String>, backend: &Backend, closing: &CancellationToken) -> bool {
-        let mut asked = self.lock();
-        if asked.running.is_some() {
-            return false;
-        }
-        let Examination { looks_at, report } = self.examine.begin(model.clone());
-        let stop = closing.child_token();
-        let running = Some(Running { looks_at, since: Instant::now(), stop: stop.clone() });
-        *asked = Asked { model, running, report: None, error: None };
-        let doctor = self.clone();
-        backend.spawn(async move {
-            let seen = stop.run_until_cancelled(AssertUnwindSafe(report).catch_unwind()).await;
-            let mut asked = doctor.lock();
-            asked.running = None;
-            match seen {
-                Some(Ok(Ok(report))) => asked.report = Some(report),
-                Some(Ok(Err(error))) => asked.error = Some(error),
-                Some(Err(_)) => asked.error = Some("it failed; the server's log says why".to_owned()),
-                None => asked.error = Some("it was stopped".to_owned()),
-            }
-        });
-        true
     }
 }
 
@@ -123,12 +71,12 @@ pub(super) struct Shown {
     error: Option<String>,
 }
 
-impl From<&Asked> for Shown {
-    fn from(asked: &Asked) -> Self {
+impl From<&Examined<String>> for Shown {
+    fn from(asked: &Examined<String>) -> Self {
         let running = asked.running.as_ref();
         Self {
             running: running.is_some(),
-            model: asked.model.clone(),
+            model: asked.subject.clone(),
             looks_at: running.map(|running| (running.looks_at)()),
             seconds: running.map(|running| running.since.elapsed().as_secs()),
             report: asked.report.clone(),
@@ -196,7 +144,12 @@ pub(super) async fn ask(
     let doctor = doctor(&app)?;
     let arguments = json!({"model": model});
     let model = model.filter(|model| !model.is_empty());
-    let begin = async { Ok::<_, StoreError>(doctor.begin(model, &app.backend, &app.closing)) };
+    let begin = async {
+        Ok::<_, StoreError>({
+            let begin = || doctor.examine.begin(model.clone());
+            doctor.state.begin(model.clone(), begin, &app.backend, &app.closing)
+        })
+    };
     if !admin::change(&identity, "toolrack doctor", arguments, begin).await? {
         let message = "a model is being asked already; wait for its report, or stop it";
         return Err(ApiError::new(StatusCode::CONFLICT, "doctor_busy", message));

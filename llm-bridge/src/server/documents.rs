@@ -4,6 +4,7 @@
 
 mod intake;
 mod of_chats;
+mod processing;
 mod reading;
 mod search;
 mod upload;
@@ -21,17 +22,19 @@ use jiff::Timestamp;
 use registry_core::{Caller, Permission};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 pub use toolrack_documents::Documents;
 use toolrack_documents::{Added, ChatDocuments, DocumentFilter, DocumentKind, Quota, StoredDocument, read};
 
 use super::{
-    App, ServerSettings, api_error::ApiError, identity::Identity, openapi::Operation, query::QueryParameters,
-    routes::Routes,
+    App, ServerSettings, admin, api_error::ApiError, identity::Identity, openapi::Operation,
+    query::QueryParameters, routes::Routes,
 };
 use crate::turn::Backend;
 use intake::{Intake, Read, Taken};
+use processing::Extractor;
 use reading::{DocumentReading, Work};
 pub use upload::{Upload, UploadLimits};
 pub(crate) use upload_path::uploads_of;
@@ -67,14 +70,17 @@ pub(super) struct DocumentAccess {
     intake: Intake,
     /// Notified of each document that is added.
     added: Arc<Notify>,
+    extractor: Extractor,
 }
 
 impl DocumentAccess {
     /// Starts the background tasks, which run until `stopping` is cancelled; another server, or the next start, goes on with them.
     pub(super) fn new(backend: &Backend, settings: &ServerSettings, stopping: &CancellationToken) -> Self {
         let (documents, added) = (settings.documents.clone(), Arc::<Notify>::default());
+        let asked = settings.extractor.clone().filter(|model| model.missing().is_none());
+        let extractor = Extractor::new(asked, settings.extracts);
         if let Some(documents) = documents.clone() {
-            let extracting = settings.extracting.clone().filter(|model| model.missing().is_none());
+            let extracting = extractor.model.clone().filter(|_| settings.extracts);
             let added = Arc::clone(&added);
             for work in [Some(Work::Embed), extracting.map(Work::Extract)].into_iter().flatten() {
                 let reading =
@@ -83,12 +89,20 @@ impl DocumentAccess {
             }
         }
         let upload = if documents.is_some() { settings.upload } else { Upload::Off };
-        Self { documents, upload, limits: settings.upload_limits, intake: Intake::default(), added }
+        Self {
+            documents,
+            upload,
+            limits: settings.upload_limits,
+            intake: Intake::default(),
+            added,
+            extractor,
+        }
     }
 
     /// The documents of the request's tenant.
     fn of(&self, identity: &Identity) -> Option<Documents> {
-        self.documents.as_ref().map(|documents| documents.for_tenant(identity.registry.tenant()))
+        let user = (identity.registry.tenant(), identity.caller.user.as_str());
+        self.documents.as_ref().map(|documents| documents.for_user(user))
     }
 
     /// Those of a chat of the caller; `None` where this server keeps none.
@@ -149,6 +163,7 @@ pub(super) fn routes() -> Routes {
         .add("/api/documents", add, add_operation())
         .add("/api/documents", remove, remove_operation())
         .merge(search::routes())
+        .merge(processing::routes())
         .merge(of_chats::routes())
 }
 
@@ -290,8 +305,9 @@ async fn add(
     let QueryParameters(AddQuery { name, modified }) = query?;
     let path = upload_path(user, &name).map_err(|message| ApiError::invalid("name", message))?;
     let place = Destination { quota: access.limits.of(user), path: path.clone(), documents };
-    let (outcome, passages) =
-        receive(&app.documents, &identity, place, AddQuery { name, modified }, &headers, body).await?;
+    let receive = receive(access, &identity, place, AddQuery { name, modified }, &headers, body);
+    let arguments = json!({"paths": [path]});
+    let (outcome, passages) = admin::audited(&identity, "toolrack documents add", arguments, receive).await?;
     tracing::info!(tenant = identity.registry.tenant(), user, path, ?outcome, "document_added");
     Ok(Json(AddedDocument { path, outcome, passages }))
 }
@@ -381,14 +397,19 @@ async fn remove(
         );
         return Err(ApiError::denied(message));
     }
-    let removed = match access.there(&identity) {
-        Some(documents) => documents.remove(&path).await?,
-        None => Vec::new(),
+    let remove = async {
+        let removed = match access.there(&identity) {
+            Some(documents) => documents.remove(&path).await?,
+            None => Vec::new(),
+        };
+        let message = || format!("there is no document `{path}`");
+        match removed.is_empty() {
+            true => Err(ApiError::not_found("document_not_found", message()).param("path")),
+            false => Ok(removed),
+        }
     };
-    if removed.is_empty() {
-        let message = format!("there is no document `{path}`");
-        return Err(ApiError::not_found("document_not_found", message).param("path"));
-    }
+    let arguments = json!({"paths": [path]});
+    let removed = admin::audited(&identity, "toolrack documents remove", arguments, remove).await?;
     let documents = removed.len();
     tracing::info!(tenant = identity.registry.tenant(), user, path, documents, "document_removed");
     Ok(Json(RemovedDocuments { removed }))

@@ -2,8 +2,11 @@
 //!
 //! What is in it may come from anywhere, so no browser runs it: pictures and sound are shown without scripts, and all else is saved.
 
+use std::sync::Arc;
+
 use axum::{
     Extension,
+    body::Bytes,
     extract::State,
     http::{HeaderName, HeaderValue, Method, header},
     response::{IntoResponse, Response},
@@ -11,6 +14,7 @@ use axum::{
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{App, api_error::ApiError, identity::Identity, name::Name, openapi::Operation};
+use crate::turn::ResultFile;
 
 const CONTENT_SECURITY_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'";
@@ -31,12 +35,24 @@ pub(super) async fn read(
     Name(file): Name,
 ) -> Result<Response, ApiError> {
     let id = file.split('/').next().unwrap_or_default();
-    let backend = app.backend.for_request(identity.registry, None);
-    let file = backend.result_file(&identity.caller.user, id).await?.ok_or_else(|| {
+    let (user, id) = (identity.caller.user.clone(), id.to_owned());
+    let backend = app.backend.for_request(identity.registry.clone(), None);
+    let read = async move { backend.result_file(&user, &id).await };
+    let size = |file: &Option<Arc<ResultFile>>| file.as_ref().map_or(0, |file| file.bytes.len());
+    let file = identity.read(read, size).await?.ok_or_else(|| {
         let message = "there is no such file, or it is not kept any more; let the tool make it again";
         ApiError::not_found("file_not_found", message)
     })?;
-    Ok((served(&file.name, &file.media_type), file.bytes.clone()).into_response())
+    Ok((served(&file.name, &file.media_type), Bytes::from_owner(Shared(file))).into_response())
+}
+
+/// A file's bytes, which are sent without a copy.
+struct Shared(Arc<ResultFile>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.bytes
+    }
 }
 
 /// The headers of a file that may have come from anywhere.

@@ -14,7 +14,7 @@ use super::{
     api_error::ApiError,
     body::{Body, Sender, decode, object},
     fronts::{read, reply},
-    ollama::vectors,
+    ollama::{checked, vectors},
     passed::require_server,
 };
 
@@ -69,7 +69,7 @@ pub(super) async fn embed(app: &App, request: Request) -> Result<Response, ApiEr
     let (parts, body) = read(&GeminiFront, request).await?;
     let path = percent_encoding::percent_decode_str(parts.uri.path()).decode_utf8_lossy();
     let named = path.split_once("/models/").and_then(|(_, rest)| rest.rsplit_once(':'));
-    let model = named.map(|(model, _)| model.to_owned()).unwrap_or_default();
+    let model = checked(named.map(|(model, _)| model.to_owned()).unwrap_or_default())?;
     let asked: Asked = decode(sender, body.len(), move || object(&body)).await??.1;
     require_server(app.backend.upstream())?;
     let (requests, is_one) = match asked {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use derive_more::From;
+use jiff::Timestamp;
 use registry_core::{
     Caller, CallerAuthority, DEFAULT_TENANT, Permission, Registry, StoredRegistry, ToolContext,
-    store::StoreError,
+    store::{StoreError, User},
 };
 
 pub(super) use lookup::Identities;
@@ -18,7 +19,10 @@ use lookup::{Credential, Opener, Used};
 use toolrack_remote::mcp::oauth::Connections;
 
 use super::{api_error::ApiError, body::Sender, handover::Requests};
-use crate::{personas::PersonaError, sign_in::TokenError};
+use crate::{
+    personas::{PersonaError, under_persona},
+    sign_in::TokenError,
+};
 
 /// The header that names the persona of a request.
 pub(super) const PERSONA_HEADER: &str = "x-toolrack-persona";
@@ -174,6 +178,22 @@ impl Identity {
     pub(super) async fn on_behalf_of(self, user: &str) -> Result<Self, IdentityError> {
         let used = self.used.ok_or(IdentityError::NoKey)?;
         self.identities.opened_by(Used { on_behalf_of: Some(user.to_owned()), ..used }).await
+    }
+
+    /// The caller as somebody of a level would be, under a persona, to see what such a one sees.
+    pub(super) async fn seen_as(
+        &self,
+        level: Option<Permission>,
+        persona: Option<&str>,
+    ) -> Result<Caller, IdentityError> {
+        let user = User {
+            id: self.caller.user.clone(),
+            level: level.unwrap_or(self.caller.level),
+            personas: persona.map(str::to_owned).into_iter().collect(),
+            created_at: Timestamp::UNIX_EPOCH,
+        };
+        let (store, caller) = (self.stored.store(), self.identities.without_personas(&user));
+        Ok(under_persona(store.as_ref(), self.registry.tenant(), caller, &[], persona).await?)
     }
 
     /// The same user under another persona.

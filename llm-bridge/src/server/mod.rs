@@ -22,6 +22,7 @@ mod doctor;
 #[cfg_attr(not(feature = "documents"), path = "documents/none.rs")]
 mod documents;
 mod erasure;
+mod examinations;
 mod execute;
 mod files;
 mod fronts;
@@ -62,9 +63,11 @@ mod serving;
 mod session;
 mod settings;
 mod sign_in;
+mod stored;
 mod timeouts;
 mod tools;
 mod traces;
+mod trials;
 mod turns;
 mod unrouted;
 mod users;
@@ -81,18 +84,20 @@ pub use audit::{
 };
 pub use backup::{BackupFault, BackupFile, MakeBackup};
 pub use configured::{Configured, SettingOrigin};
-pub use doctor::{Examination, ExamineModel};
+pub use doctor::ExamineModel;
 #[cfg(all(feature = "cli", feature = "documents"))]
 pub(crate) use documents::uploads_of;
 pub use documents::{Documents, Upload, UploadLimits};
 pub use erasure::{ErasePerson, Erased};
+pub use examinations::Examination;
 pub use lifecycle::{check_address, serve};
 pub use origins::AllowedOrigin;
 pub use public_url::PublicUrl;
 use router::App;
 pub use router::router;
 pub use seats::MAX_CONNECTIONS;
-pub use settings::{GRACE, REQUEST_TIMEOUT, ServerSettings, WRITE_TIMEOUT};
+pub use settings::{GRACE, REQUEST_TIMEOUT, ServerSettings, UnknownNames, WRITE_TIMEOUT};
+pub use trials::TryTool;
 
 pub use crate::takeover::Takeover;
 

@@ -73,7 +73,8 @@ fn show_operation(id: &'static str) -> Operation {
         .refuses(502, "The model server does not answer with a list (`upstream_error`).")
 }
 
-/// The models that the model server lists, with the sizes of their contexts as they are set, as requests have found them, or as the list says.
+/// The models that the model server lists, with the sizes of their contexts, and whether they see pictures, as it is set or as the list
+/// says.
 ///
 /// # Errors
 /// When the model server does not answer with a list.
@@ -89,7 +90,8 @@ pub(super) async fn listed(app: &App) -> Result<Vec<ListedModel>, Failure> {
     let with_context = |model: ListedModel| {
         let found = || upstream.known_context(&model.id);
         let context = settings.context_of(&model.id).or_else(found).or(model.context);
-        ListedModel { context, ..model }
+        let pictures = settings.models.pictures(&model.id).or(model.pictures);
+        ListedModel { context, pictures, ..model }
     };
     Ok(models.into_iter().map(with_context).collect())
 }

@@ -6,15 +6,16 @@ use axum::{
     Json,
     body::{Bytes, to_bytes},
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, header},
+    http::{Extensions, HeaderMap, HeaderValue, Method, header},
     response::{IntoResponse, Response},
 };
+use registry_core::Permission;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolrack_apis::{
     Failure, Front, ListModels, ListedModel, Provider, check_model,
     ollama::{
-        OllamaFront,
+        OllamaFront, leave_out_loading,
         models::{EmbedInput, EmbedReply, EmbedRequest, RunningModels, ShowRequest, Version},
     },
 };
@@ -24,6 +25,7 @@ use super::{
     api_error::ApiError,
     body::{Body, Sender, decode, object},
     fronts::{read, reply},
+    identity::Identity,
     models,
     openapi::{JsonObject, Operation},
     passed::require_server,
@@ -87,6 +89,24 @@ fn failed(failure: impl Into<Failure>) -> Response {
 async fn pass(app: &App, method: Method, path: &str, body: Bytes) -> Result<Response, UpstreamError> {
     let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     app.backend.upstream().pass(method, path, HeaderMap::from_iter(headers), body).await
+}
+
+/// The body of a request as it may be passed on for whoever sends it: none but admins say how a model is loaded, for all who ask it.
+async fn restricted(app: &App, extensions: &Extensions, body: Bytes) -> Result<Bytes, ApiError> {
+    let identity = extensions.get::<Identity>();
+    let loads = identity.is_some_and(|identity| identity.caller.level >= Permission::Admin);
+    if loads || app.backend.upstream().users_load() {
+        return Ok(body);
+    }
+    let sender = identity.map(Identity::sender).unwrap_or_default();
+    let length = body.len();
+    let read = move || {
+        let mut fields: Map<String, Value> = serde_json::from_slice(&body)?;
+        leave_out_loading(&mut fields);
+        serde_json::to_vec(&fields).map(Bytes::from)
+    };
+    let restricted = decode(sender, length, read).await?;
+    restricted.map_err(|fault| ApiError::invalid("body", fault.to_string()))
 }
 
 async fn tags(State(app): State<App>) -> Response {
@@ -170,6 +190,11 @@ async fn decoded<T: Body + Send + 'static>(sender: Sender, body: &Bytes) -> Resu
     decode(sender, body.len(), move || object(&body)).await?.map(|(_, read)| read)
 }
 
+/// The name of a model, unless it is too long.
+pub(super) fn checked(model: String) -> Result<String, ApiError> {
+    check_model(model).map_err(|fault| ApiError::invalid("model", fault.message))
+}
+
 impl Body for ShowRequest {
     const EXAMPLE: &str = "`{\"model\": \"NAME\"}`";
 }
@@ -184,7 +209,7 @@ async fn show(State(app): State<App>, request: Request) -> Result<Response, ApiE
     if request.model.is_empty() {
         return Err(ApiError::invalid("model", "`model` is missing; send the name of a model"));
     }
-    let model = check_model(request.model).map_err(|fault| ApiError::invalid("model", fault.message))?;
+    let model = checked(request.model)?;
     let request = ShowRequest { model, ..request };
     if is_ollama(&app).await {
         let model = request.model.strip_suffix(PLAIN).unwrap_or(&request.model).to_owned();
@@ -210,10 +235,12 @@ impl Body for EmbedRequest {
 
 async fn embed(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let sender = Sender::of(&request);
-    let (_, body) = read(&FRONT, request).await?;
+    let (parts, body) = read(&FRONT, request).await?;
     let EmbedRequest { model, input, dimensions, .. } = decoded(sender, &body).await?;
+    let model = checked(model)?;
     require_server(app.backend.upstream())?;
     if is_ollama(&app).await {
+        let body = restricted(&app, &parts.extensions, body).await?;
         return Ok(pass(&app, Method::POST, "/api/embed", body).await.unwrap_or_else(failed));
     }
     let texts = match input {
@@ -239,10 +266,12 @@ impl Body for EmbedOne {
 
 async fn embed_one(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let sender = Sender::of(&request);
-    let (_, body) = read(&FRONT, request).await?;
+    let (parts, body) = read(&FRONT, request).await?;
     let EmbedOne { model, prompt } = decoded(sender, &body).await?;
+    let model = checked(model)?;
     require_server(app.backend.upstream())?;
     if is_ollama(&app).await {
+        let body = restricted(&app, &parts.extensions, body).await?;
         return Ok(pass(&app, Method::POST, "/api/embeddings", body).await.unwrap_or_else(failed));
     }
     Ok(match vectors(&app, &model, &[prompt], None).await {

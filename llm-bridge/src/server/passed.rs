@@ -9,7 +9,7 @@ use axum::{
     response::Response,
 };
 use serde_json::value::{RawValue, to_raw_value};
-use toolrack_apis::{BadRequest, Front, json::Object, openai::OpenAiFront};
+use toolrack_apis::{BadRequest, Front, check_model, json::Object, openai::OpenAiFront};
 
 use super::{
     App,
@@ -117,7 +117,8 @@ pub(super) fn require_server(upstream: &Upstream) -> Result<(), ApiError> {
 /// The request for the model itself, where its name says that it is to have no tools of the server: none have a part in it.
 fn without_plain(body: Bytes) -> Result<Bytes, BadRequest> {
     let plain = Object::from_body(&body)?.string("model").ok().flatten();
-    let Some(model) = plain.as_deref().and_then(|model| model.strip_suffix(PLAIN)) else { return Ok(body) };
+    let named = plain.map(check_model).transpose()?;
+    let Some(model) = named.as_deref().and_then(|model| model.strip_suffix(PLAIN)) else { return Ok(body) };
     let fault = |error: serde_json::Error| BadRequest::new("body", error.to_string());
     let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(&body).map_err(fault)?;
     fields.insert("model".to_owned(), to_raw_value(model).map_err(fault)?);
@@ -139,7 +140,10 @@ async fn pass(passed: Passed, app: App, request: Request) -> Result<Response, Ap
     let mut body = read_bytes(request).await?;
     if takes == JSON {
         let read = decode(sender, body.len(), move || without_plain(body)).await?;
-        body = read.map_err(|fault| ApiError::invalid("body", fault.message))?;
+        body = read.map_err(|fault| {
+            let param = if fault.param == "model" { "model" } else { "body" };
+            ApiError::invalid(param, fault.message)
+        })?;
     }
     let upstream = app.backend.upstream();
     require_server(upstream)?;

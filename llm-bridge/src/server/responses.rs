@@ -1,8 +1,11 @@
 //! The responses that are kept for clients of OpenAI's Responses: `/v1/responses/{id}` and below:
 //! <https://platform.openai.com/docs/api-reference/responses>.
 
+use std::sync::Arc;
+
 use axum::{
     Extension, Json,
+    body::Bytes,
     extract::State,
     http::{Method, StatusCode, header},
     response::{IntoResponse, Response},
@@ -27,6 +30,8 @@ const INVALID: &str = "invalid_request_error";
 /// How many items a page of a list has.
 const DEFAULT_LIMIT: usize = 20;
 const MAX_LIMIT: usize = 100;
+/// How many times a response is in memory of which items are listed: as it is kept, as it is decoded, and as it is sent.
+const WHEN_LISTED: usize = 3;
 
 pub(super) fn routes() -> Routes {
     let operation = |method, id, summary, about| {
@@ -116,18 +121,44 @@ fn failure(id: &str, error: ConversationError) -> ApiError {
 /// The conversations that are kept, and whose they are.
 struct Kept<'a> {
     conversations: &'a Conversations,
-    tenant: &'a str,
-    user: &'a str,
+    identity: &'a Identity,
 }
 
 impl<'a> Kept<'a> {
     fn of(app: &'a App, identity: &'a Identity, id: &str) -> Result<Self, ApiError> {
         let conversations = app.settings.conversations.as_ref().ok_or_else(|| no_response(id))?;
-        Ok(Self { conversations, tenant: identity.registry.tenant(), user: &identity.caller.user })
+        Ok(Self { conversations, identity })
     }
 
-    async fn response(&self, id: &str) -> Result<StoredResponse, ConversationError> {
-        self.conversations.response(self.tenant, self.user, id).await
+    /// A response of the user, if it is there, which is in memory so many times until the request is answered.
+    async fn find(&self, id: &str, times: usize) -> Result<Option<StoredResponse>, ApiError> {
+        let (conversations, id) = (self.conversations.clone(), id.to_owned());
+        let (tenant, user) = (self.identity.registry.tenant().to_owned(), self.identity.caller.user.clone());
+        let read = async move {
+            match conversations.response(&tenant, &user, &id).await {
+                Err(ConversationError::Unknown) => Ok(None),
+                found => found.map(Some).map_err(|error| failure(&id, error)),
+            }
+        };
+        let bytes = move |found: &Option<StoredResponse>| times * found.as_ref().map_or(0, in_memory);
+        self.identity.read(read, bytes).await
+    }
+
+    async fn response(&self, id: &str, times: usize) -> Result<StoredResponse, ApiError> {
+        self.find(id, times).await?.ok_or_else(|| no_response(id))
+    }
+}
+
+fn in_memory(stored: &StoredResponse) -> usize {
+    stored.messages.len() + stored.given.len()
+}
+
+/// A response as it was given, which is sent without a copy.
+struct Given(Arc<str>);
+
+impl AsRef<[u8]> for Given {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
     }
 }
 
@@ -142,19 +173,19 @@ async fn retrieve(
     Name(id): Name,
     QueryParameters(query): QueryParameters<RetrieveQuery>,
 ) -> Result<Response, ApiError> {
-    let stored = Kept::of(&app, &identity, &id)?.response(&id).await.map_err(|error| failure(&id, error))?;
+    let StoredResponse { given, .. } = Kept::of(&app, &identity, &id)?.response(&id, 1).await?;
     if query.stream == Some(true) {
         let message = "only responses in the background can be streamed again, and there are none here: leave `stream` out";
         return Err(ApiError::invalid("stream", message));
     }
-    if stored.given.is_empty() {
+    if given.is_empty() {
         let message = format!(
             "Response with id '{id}' was kept by an earlier version of this server, which did not keep all of it: it can be continued \
              with `previous_response_id`, and deleted"
         );
         return Err(ApiError::not_found(INVALID, message));
     }
-    Ok(([(header::CONTENT_TYPE, "application/json")], stored.given.as_bytes().to_vec()).into_response())
+    Ok(([(header::CONTENT_TYPE, "application/json")], Bytes::from_owner(Given(given))).into_response())
 }
 
 async fn delete(
@@ -162,8 +193,11 @@ async fn delete(
     Extension(identity): Extension<Identity>,
     Name(id): Name,
 ) -> Result<Json<Value>, ApiError> {
-    let Kept { conversations, tenant, user } = Kept::of(&app, &identity, &id)?;
-    conversations.delete(tenant, user, &id).await.map_err(|error| failure(&id, error))?;
+    let conversations = Kept::of(&app, &identity, &id)?.conversations;
+    conversations
+        .delete(identity.registry.tenant(), &identity.caller.user, &id)
+        .await
+        .map_err(|error| failure(&id, error))?;
     Ok(Json(json!({"id": id, "object": "response", "deleted": true})))
 }
 
@@ -178,7 +212,7 @@ async fn cancel(
     Extension(identity): Extension<Identity>,
     Name(id): Name,
 ) -> Result<Json<Value>, ApiError> {
-    Kept::of(&app, &identity, &id)?.response(&id).await.map_err(|error| failure(&id, error))?;
+    Kept::of(&app, &identity, &id)?.response(&id, 1).await?;
     let message = "Cannot cancel a synchronous response: only one with `background: true` can be cancelled, and this server has none. \
                    Close the connection to cancel an answer that is being written";
     Err(ApiError::new(StatusCode::BAD_REQUEST, INVALID, message))
@@ -216,10 +250,13 @@ async fn input_items(
     let (mut next, mut bytes, mut responses) = (Some(id.clone()), 0, 0);
     // From the last response on: most clients want the newest items.
     while let Some(at) = next.filter(|_| !page.has_more) {
-        let stored = match kept.response(&at).await {
+        // In the other order it is read again when it is listed.
+        let times = if order == Order::Desc { WHEN_LISTED } else { 1 };
+        let stored = match kept.find(&at, times).await? {
+            Some(stored) => stored,
             // What was deleted ends the list.
-            Err(ConversationError::Unknown) if responses > 0 => break,
-            stored => stored.map_err(|error| failure(&id, error))?,
+            None if responses > 0 => break,
+            None => return Err(no_response(&id)),
         };
         (bytes, responses) = (bytes + stored.size(), responses + 1);
         kept.conversations.check_read(responses, bytes).map_err(|error| failure(&id, error))?;
@@ -234,7 +271,7 @@ async fn input_items(
         if page.has_more {
             break;
         }
-        let stored = kept.response(response).await.map_err(|error| failure(&id, error))?;
+        let stored = kept.response(response, WHEN_LISTED).await?;
         page = page.extended(identity.sender(), stored, at == first, false).await?;
     }
     page.into_json()
@@ -258,7 +295,7 @@ impl Page {
         is_listed: bool,
         is_reversed: bool,
     ) -> Result<Self, ApiError> {
-        let size = stored.messages.len() + stored.given.len();
+        let size = in_memory(&stored);
         let read = move || {
             let kept = kept(&stored);
             let output = if is_listed { Vec::new() } else { kept.output()? };

@@ -13,8 +13,8 @@ use super::{
     documents::DocumentAccess, erasure, execute, files, fronts, harmless, health, identity::Identities, jobs,
     lifecycle::Stop, mcp, mcp_servers, metrics, models, modules, ollama, openapi, openapi::Document, origins,
     page, passed, personas, protected_resource, questions, readiness, readiness::Readiness, responses,
-    routes::Routes, schedule, sign_in, timeouts, tools, traces, turns, unrouted, unrouted::RouteList, users,
-    via, webhooks, written,
+    routes::Routes, schedule, sign_in, timeouts, tools, traces, trials, turns, unrouted, unrouted::RouteList,
+    users, via, webhooks, written,
 };
 use crate::{metrics::HttpMetrics, turn::Backend};
 
@@ -29,6 +29,8 @@ pub(super) struct App {
     pub(super) chat_turns: chats::Turns,
     #[debug(skip)]
     pub(super) doctor: Option<doctor::Doctor>,
+    #[debug(skip)]
+    pub(super) trials: Option<trials::Trials>,
     pub(super) backup: Option<backup::Backups>,
     #[debug(skip)]
     pub(super) readiness: Arc<Readiness>,
@@ -83,6 +85,7 @@ pub(super) fn routes(
         documents,
         chat_turns: chats::Turns::default(),
         doctor: settings.doctor.clone().map(doctor::Doctor::new),
+        trials: settings.trials.clone().map(trials::Trials::new),
         backup: settings.backup.clone().map(backup::Backups::new),
         readiness: Arc::new(Readiness::new(Arc::clone(&settings.store), draining.clone())),
         http: http.clone(),
@@ -106,6 +109,7 @@ pub(super) fn routes(
         .merge(documents::routes())
         .add("/manifest", modules::manifest, modules::manifest_operation())
         .add("/metrics", metrics::scrape, metrics::operation())
+        .add("/api/traces", traces::list, traces::list_operation())
         .add("/api/traces/{id}", traces::read, traces::operation())
         .add("/api/modules/{module}/accept", modules::accept, modules::accept_operation())
         .add("/refresh-tools", modules::refresh, modules::refresh_operation())
@@ -129,6 +133,9 @@ pub(super) fn routes(
         .add("/api/audit/verify", audit::verify_given, audit::verify_given_operation())
         .add("/api/turns", turns::list, turns::list_operation())
         .add("/api/turns/{id}", turns::stop, turns::stop_operation())
+        .add("/api/tool-trial", trials::read, trials::read_operation())
+        .add("/api/tool-trial", trials::begin, trials::begin_operation())
+        .add("/api/tool-trial", trials::stop, trials::stop_operation())
         .add("/api/doctor", doctor::read, doctor::read_operation())
         .add("/api/doctor", doctor::ask, doctor::ask_operation())
         .add("/api/doctor", doctor::stop, doctor::stop_operation())

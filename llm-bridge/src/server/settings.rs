@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use registry_core::{
-    Caller, Permission,
+    Caller, Permission, Registry,
     store::{ChatStore, Conversations, Store},
 };
 use toolrack_http::webhook::Webhooks;
@@ -12,7 +12,7 @@ use toolrack_stores::schedule::Schedule;
 
 use super::{
     Access, AuditReading, Configured, Documents, ErasePerson, ExamineModel, MAX_CONNECTIONS, MakeBackup,
-    PublicUrl, Upload, UploadLimits,
+    PublicUrl, TryTool, Upload, UploadLimits,
 };
 use crate::{
     mcp::McpSettings, metrics::Metrics, sign_in::SignIn, takeover::Takeover, traces::Traces,
@@ -27,6 +27,9 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The default time for which a client may take nothing of what is sent to it.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Warnings about names of tools and modules that a registry does not have.
+pub type UnknownNames = dyn Fn(&Registry) -> Vec<String> + Send + Sync;
 
 /// The settings of a server.
 #[derive(Clone, derive_more::Debug)]
@@ -70,8 +73,10 @@ pub struct ServerSettings {
     pub upload: Upload,
     /// How much a user may add of them.
     pub upload_limits: UploadLimits,
-    /// The model that extracts names and relations from new documents, with a request for each passage; `None` to extract nothing.
-    pub extracting: Option<registry_core::model::Model>,
+    /// The model that extracts names and relations from documents, with a request for each passage; `None` for none.
+    pub extractor: Option<registry_core::model::Model>,
+    /// Whether it does so with new documents by itself, and not only when an admin asks for it.
+    pub extracts: bool,
     /// This server's name as a module of another.
     pub module_name: String,
     /// The scheduled calls that this server makes.
@@ -94,6 +99,9 @@ pub struct ServerSettings {
     /// Asks models what they can do, for admins; `None` where that is not possible.
     #[debug(skip)]
     pub doctor: Option<Arc<dyn ExamineModel>>,
+    /// Tries how models choose tools, for admins; `None` where that is not possible.
+    #[debug(skip)]
+    pub trials: Option<Arc<dyn TryTool>>,
     /// Erases what is kept of a person, for admins; `None` where that is not possible.
     #[debug(skip)]
     pub eraser: Option<Arc<dyn ErasePerson>>,
@@ -104,6 +112,9 @@ pub struct ServerSettings {
     pub elsewhere: Option<TurnsElsewhere>,
     /// The settings that the server was configured with, for admins to read.
     pub configured: Arc<[Configured]>,
+    /// What the configuration names and a registry does not have, for the operator to read.
+    #[debug(skip)]
+    pub unknown_names: Option<Arc<UnknownNames>>,
     /// What this server takes over from the one before, and hands on, under `toolrack dev`.
     pub takeover: Option<Takeover>,
 }
@@ -130,7 +141,8 @@ impl ServerSettings {
             documents: None,
             upload: Upload::default(),
             upload_limits: UploadLimits::default(),
-            extracting: None,
+            extractor: None,
+            extracts: false,
             module_name: "toolrack".to_owned(),
             schedule: None,
             audit: None,
@@ -140,10 +152,12 @@ impl ServerSettings {
             write_timeout: WRITE_TIMEOUT,
             max_connections: MAX_CONNECTIONS,
             doctor: None,
+            trials: None,
             eraser: None,
             backup: None,
             elsewhere: None,
             configured: Arc::default(),
+            unknown_names: None,
             takeover: None,
         }
     }

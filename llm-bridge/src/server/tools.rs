@@ -6,7 +6,9 @@ use axum::{
     http::{Method, StatusCode},
     response::{IntoResponse, Response},
 };
-use registry_core::{ChangeError, Query as Search, RegistryError, ToolLimits, ToolRegistration, ToolSpec};
+use registry_core::{
+    ChangeError, Permission, Query as Search, RegistryError, ToolLimits, ToolRegistration, ToolSpec,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -59,35 +61,57 @@ fn list_operation() -> Operation {
     )
     .query("search", "Words to look for, 8 at most.")
     .query_list("tag", "A tag that a tool has to have.")
+    .query("level", "Lists what a user of this level may see: `guest`, `user`, `admin` or `owner`. For admins, up to their own level.")
+    .query("persona", "The same under this persona.")
     .answers::<ToolList>(200, "The tools by name, or what is found with the best first.")
     .refuses(
         400,
         "A query parameter is unknown, or `search` is repeated or too long (`invalid_request_error`).",
     )
+    .refuses(403, "It is for others, and the user is no admin or of a lower level (`permission_denied`), or there is no such persona (`persona_not_allowed`).")
 }
 
 async fn list(
     Extension(identity): Extension<Identity>,
     parameters: Result<Parameters, QueryRejection>,
 ) -> Result<Json<ToolList>, ApiError> {
-    let search = parameters.map_err(|fault| fault.body_text()).and_then(search);
-    let search = search.map_err(|message| ApiError::invalid("query", message))?;
-    let Identity { registry, caller, .. } = identity;
+    let asked = parameters.map_err(|fault| fault.body_text()).and_then(asked);
+    let Asked { search, level, persona } = asked.map_err(|message| ApiError::invalid("query", message))?;
+    let caller = match level.is_some() || persona.is_some() {
+        true => {
+            let least = level.map_or(Permission::Admin, |level| level.max(Permission::Admin));
+            identity.require(least, "seeing the tools of others")?;
+            identity.seen_as(level, persona.as_deref()).await?
+        }
+        false => identity.caller,
+    };
+    let registry = identity.registry;
     let context = registry.context(caller);
     Ok(Json(ToolList { tools: listing::found(&registry, &context, &search) }))
 }
 
-/// The search that the parameters ask for. Empty ones count as missing, as forms send them.
-fn search(Query(parameters): Parameters) -> Result<Search, String> {
-    let mut search = Search::default();
+/// What is to be listed, and for whom, where it is not the caller.
+#[derive(Debug, Default)]
+struct Asked {
+    search: Search,
+    level: Option<Permission>,
+    persona: Option<String>,
+}
+
+/// What the parameters ask for. Empty ones count as missing, as forms send them.
+fn asked(Query(parameters): Parameters) -> Result<Asked, String> {
+    let Asked { mut search, mut level, mut persona } = Asked::default();
     for (name, value) in parameters {
         match name.as_str() {
+            "level" if value.is_empty() => {}
+            "level" => level = Some(value.parse()?),
+            "persona" => persona = Some(value).filter(|persona| !persona.is_empty()),
             "search" if search.text.is_empty() => search.text = value,
             "search" => return Err("`search` may be given once; put all words into one".to_owned()),
             "tag" => search.tags.extend(Some(value).filter(|tag| !tag.is_empty())),
             _ => {
                 return Err(
-                    "the query parameters are `search` and `tag`, as in `?search=weather&tag=web`".to_owned()
+                    "the query parameters are `search`, `tag`, `level` and `persona`, as in `?search=weather&tag=web`".to_owned()
                 );
             }
         }
@@ -98,7 +122,7 @@ fn search(Query(parameters): Parameters) -> Result<Search, String> {
             "a search has at most {MAX_WORDS} words, {MAX_SEARCH} bytes and {MAX_WORDS} tags; look for fewer"
         ));
     }
-    Ok(search)
+    Ok(Asked { search, level, persona })
 }
 
 /// On or off, and limits; what is not named stays.
@@ -206,7 +230,7 @@ mod tests {
     #[test]
     fn l6_a_search_for_tools_has_so_many_words_and_tags_and_no_more() {
         let asked = |name: &str, values: Vec<String>| {
-            search(Query(values.into_iter().map(|value| (name.to_owned(), value)).collect()))
+            super::asked(Query(values.into_iter().map(|value| (name.to_owned(), value)).collect()))
         };
         let words = |count: usize| vec![vec!["a"; count].join(" ")];
         assert!(asked("search", words(8)).is_ok() && asked("tag", vec!["a".to_owned(); 8]).is_ok());

@@ -1,4 +1,4 @@
-//! `GET /api/traces/{id}`: a trace that ended lately, for the operator.
+//! `GET /api/traces` and `GET /api/traces/{id}`: traces that ended lately, for the operator.
 
 use axum::{Extension, Json, extract::State, http::Method};
 use jiff::Timestamp;
@@ -7,7 +7,56 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{App, admin::NOT_ADMIN, api_error::ApiError, identity::Identity, name::Name, openapi::Operation};
+use super::{
+    App,
+    admin::{NOT_ADMIN, Operator},
+    api_error::ApiError,
+    identity::Identity,
+    name::Name,
+    openapi::Operation,
+};
+use crate::traces::TraceSummary;
+
+/// So many traces are listed.
+const LISTED: usize = 100;
+
+/// The traces that had a span last.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct TraceList {
+    /// The last one first, 100 at most.
+    traces: Vec<ListedTrace>,
+}
+
+/// What is known of a trace.
+#[derive(Serialize, JsonSchema)]
+struct ListedTrace {
+    /// Its id: 32 hexadecimal digits.
+    trace_id: String,
+    /// The name of the span that began first.
+    name: String,
+    /// The model that was asked first.
+    model: Option<String>,
+    /// How many calls of tools it has.
+    calls: usize,
+    /// When it began (UTC).
+    began: Timestamp,
+    /// How long it took so far, in milliseconds.
+    duration_ms: u64,
+    /// Whether something in it has failed.
+    failed: bool,
+}
+
+impl From<TraceSummary> for ListedTrace {
+    fn from(trace: TraceSummary) -> Self {
+        let TraceSummary { id, name, model, calls, began, ended, has_failed } = trace;
+        let duration_ms = milliseconds(began, ended);
+        Self { trace_id: format!("{id:032x}"), name, model, calls, began, duration_ms, failed: has_failed }
+    }
+}
+
+fn milliseconds(began: Timestamp, ended: Timestamp) -> u64 {
+    u64::try_from(ended.duration_since(began).as_millis()).unwrap_or(0)
+}
 
 /// A trace.
 #[derive(Serialize, JsonSchema)]
@@ -40,17 +89,28 @@ struct SpanReply {
 
 impl From<SpanData> for SpanReply {
     fn from(span: SpanData) -> Self {
-        let took = span.ended.duration_since(span.began).as_millis();
         Self {
             id: format!("{:016x}", span.place.span_id),
             parent: span.parent.map(|parent| format!("{parent:016x}")),
             name: span.name.into_owned(),
             began: span.began,
-            duration_ms: u64::try_from(took).unwrap_or(0),
+            duration_ms: milliseconds(span.began, span.ended),
             attributes: span.attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             error: span.error,
         }
     }
+}
+
+pub(super) fn list_operation() -> Operation {
+    Operation::new(Method::GET, "Server", "list_traces", "The traces that ended lately")
+        .answers::<TraceList>(200, "The traces of this server; none where none are kept.")
+        .refuses(403, NOT_ADMIN)
+}
+
+/// Traces are of all tenants and for the operator.
+pub(super) async fn list(State(app): State<App>, _: Operator) -> Json<TraceList> {
+    let newest = app.settings.traces.as_ref().map(|traces| traces.newest(LISTED)).unwrap_or_default();
+    Json(TraceList { traces: newest.into_iter().map(ListedTrace::from).collect() })
 }
 
 pub(super) fn operation() -> Operation {
@@ -71,7 +131,7 @@ pub(super) async fn read(
     let missing =
         |why: &str| ApiError::not_found("trace_not_found", format!("there is no trace `{id}`: {why}"));
     let Some(traces) = &app.settings.traces else {
-        return Err(missing("nothing is traced; set `endpoint` under `[traces]`"));
+        return Err(missing("nothing is traced; set `keep` or `endpoint` under `[traces]`"));
     };
     let spans = traces.recent(&id);
     let Some(first) = spans.first() else {

@@ -75,11 +75,17 @@ async fn define(
 
 fn check_operation() -> Operation {
     Operation::new(Method::GET, "Tools", "check_tools", "What is to be mended in the tools")
-        .details("Names, descriptions, schemas, effects, and the size of all in a prompt, as `toolrack tools check` does.")
+        .details("Names, descriptions, schemas, effects, and the size of all in a prompt, as `toolrack tools check` does. For admins of the tenant `default` also tools and modules that the configuration names and are not there.")
         .answers::<Checked>(200, "What was found.")
         .refuses(403, NOT_ADMIN)
 }
 
-async fn check(Admin(identity): Admin) -> Json<Checked> {
-    Json(checking::check(&identity.registry, checking::BUDGET))
+async fn check(State(app): State<App>, Admin(identity): Admin) -> Json<Checked> {
+    let mut checked = checking::check(&identity.registry, checking::BUDGET);
+    // The configuration is all tenants'.
+    if let Some(unknown) = app.settings.unknown_names.as_ref().filter(|_| identity.require_operator().is_ok())
+    {
+        checked.warnings.extend(unknown(&identity.registry));
+    }
+    Json(checked)
 }

@@ -22,6 +22,7 @@ use tokio::sync::mpsc;
 
 use export::Message;
 use recent::Recent;
+pub(crate) use recent::TraceSummary;
 
 /// The header of answers with the id of their trace.
 pub(crate) const TRACE_HEADER: &str = "x-toolrack-trace";
@@ -64,10 +65,18 @@ pub struct Traces {
 }
 
 struct Shared {
-    settings: TraceSettings,
+    content: bool,
+    sample: f64,
+    /// `None` where spans stay here.
+    export: Option<Export>,
+    recent: Recent,
+}
+
+/// The way to the collector.
+struct Export {
+    endpoint: String,
     waiting: mpsc::Sender<Message>,
     backlog: Arc<Backlog>,
-    recent: Recent,
 }
 
 /// What waits for the collector, and what could not.
@@ -92,7 +101,8 @@ impl Backlog {
 
 impl fmt::Debug for Traces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Traces({})", self.shared.settings.endpoint)
+        let endpoint = self.shared.export.as_ref().map_or("in memory", |export| &export.endpoint);
+        write!(f, "Traces({endpoint})")
     }
 }
 
@@ -107,7 +117,26 @@ impl TraceSink for Shared {
             let end = span.name.floor_char_boundary(MAX_NAME);
             span.name.to_mut().truncate(end);
         }
-        self.recent.add(span.clone());
+        match &self.export {
+            Some(export) => {
+                self.recent.add(span.clone());
+                export.send(span);
+            }
+            None => self.recent.add(span),
+        }
+    }
+
+    fn has_content(&self) -> bool {
+        self.content
+    }
+
+    fn stays_here(&self) -> bool {
+        self.export.is_none()
+    }
+}
+
+impl Export {
+    fn send(&self, span: SpanData) {
         let bytes = recent::size(&span);
         let admitted = self.backlog.admits(bytes);
         if admitted && self.waiting.try_send(Message::Span(Box::new(span), bytes)).is_ok() {
@@ -117,10 +146,6 @@ impl TraceSink for Shared {
         if admitted {
             self.backlog.left(bytes);
         }
-    }
-
-    fn has_content(&self) -> bool {
-        self.settings.content
     }
 }
 
@@ -138,13 +163,23 @@ impl Traces {
         let backlog = Arc::<Backlog>::default();
         let exporter = export::Exporter::new(&settings, Arc::clone(&backlog))?;
         tokio::spawn(exporter.run(spans));
-        Ok(Self { shared: Arc::new(Shared { settings, waiting, backlog, recent: Recent::default() }) })
+        let TraceSettings { endpoint, content, sample, .. } = settings;
+        Ok(Self::new(content, sample, Some(Export { endpoint, waiting, backlog })))
+    }
+
+    /// Only keeps the last ones in memory, and sends nothing. `content` and `sample` are those of [`TraceSettings`].
+    pub fn in_memory(content: bool, sample: f64) -> Self {
+        Self::new(content, sample, None)
+    }
+
+    fn new(content: bool, sample: f64, export: Option<Export>) -> Self {
+        Self { shared: Arc::new(Shared { content, sample, export, recent: Recent::default() }) }
     }
 
     /// The trace of a request to this server; `None` where it is not kept.
     fn begin(&self, from: Option<TraceParent>) -> Option<Trace> {
         let place = from.or_else(|| {
-            let is_sampled = fastrand::f64() < self.shared.settings.sample;
+            let is_sampled = fastrand::f64() < self.shared.sample;
             is_sampled.then(|| TraceParent::begin(true))
         })?;
         Some(Trace::new(place, Some(Arc::clone(&self.shared) as _)))
@@ -155,10 +190,16 @@ impl Traces {
         self.shared.recent.find(id)
     }
 
+    /// What is known of the traces that had a span last, the last one first, so many at most.
+    pub(crate) fn newest(&self, most: usize) -> Vec<TraceSummary> {
+        self.shared.recent.newest(most)
+    }
+
     /// Sends what waits, and returns when the collector has it or does not take it in time.
     pub async fn flush(&self) {
+        let Some(export) = &self.shared.export else { return };
         let (done, sent) = tokio::sync::oneshot::channel();
-        if self.shared.waiting.send(Message::Flush(done)).await.is_ok() {
+        if export.waiting.send(Message::Flush(done)).await.is_ok() {
             let _ = sent.await;
         }
     }
@@ -203,6 +244,24 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn b21_a_call_that_is_kept_costs_few_allocations_however_many_are_kept() {
+        let traces = Traces::in_memory(false, 1.0);
+        let call = |number: u32| {
+            let trace = traces.begin(None).unwrap();
+            let mut span = trace.span(SpanKind::Internal, format!("execute_tool {number}")).unwrap();
+            span.set("gen_ai.operation.name", "execute_tool");
+            span.set("gen_ai.tool.name", "calculate");
+            span.set("gen_ai.tool.type", "function");
+            span.set("gen_ai.tool.call.id", "call_1");
+        };
+        (0..1000).for_each(call);
+        let made = allocation_counter::measure(|| call(1000));
+        // The name, the list of attributes, the four values, and the trace's list of spans; one goes with the oldest for each.
+        assert!(made.count_total <= 8, "{}", made.count_total);
+        assert!(made.count_current <= 1, "{}", made.count_current);
+    }
+
     #[tokio::test]
     async fn b21_spans_that_wait_are_bounded_and_so_are_their_texts() {
         let settings = TraceSettings {
@@ -229,7 +288,8 @@ mod tests {
         for _ in 1..5000 {
             traces.shared.ended(span("chat m".to_owned(), String::new()));
         }
-        assert_eq!(traces.shared.backlog.dropped.load(Ordering::Relaxed), 5000 - 4096);
+        let backlog = |traces: &Traces| Arc::clone(&traces.shared.export.as_ref().unwrap().backlog);
+        assert_eq!(backlog(&traces).dropped.load(Ordering::Relaxed), 5000 - 4096);
         let cut = traces.recent(&format!("{:032x}", 7)).remove(0);
         let texts = [cut.attributes[0].1.as_str().unwrap().len(), cut.error.unwrap().len()];
         assert_eq!((cut.name.len(), texts), (256, [16 << 10; 2]));
@@ -239,7 +299,7 @@ mod tests {
         for _ in 0..1000 {
             traces.shared.ended(span("chat m".to_owned(), "x".repeat(16 << 10)));
         }
-        let backlog = &traces.shared.backlog;
+        let backlog = backlog(&traces);
         let waiting = backlog.bytes.load(Ordering::Relaxed);
         assert!((MAX_WAITING_BYTES - (64 << 10)..=MAX_WAITING_BYTES).contains(&waiting), "{waiting}");
         assert!((400..600).contains(&backlog.dropped.load(Ordering::Relaxed)));

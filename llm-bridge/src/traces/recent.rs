@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use registry_core::trace::SpanData;
 use serde_json::Value;
@@ -13,6 +14,8 @@ const MAX_BYTES: usize = 16 << 20;
 
 /// The attribute by which a call is found.
 const CALL_ID: &str = "gen_ai.tool.call.id";
+/// The attribute with the model that was asked.
+const MODEL: &str = "gen_ai.request.model";
 
 #[derive(Debug, Default)]
 pub(super) struct Recent(Mutex<Kept>);
@@ -31,7 +34,46 @@ struct KeptTrace {
     bytes: usize,
 }
 
+/// What is known of a trace.
+#[derive(Debug, PartialEq)]
+pub(crate) struct TraceSummary {
+    pub(crate) id: u128,
+    /// The name of the span that began first.
+    pub(crate) name: String,
+    /// The model that was asked first.
+    pub(crate) model: Option<String>,
+    /// How many calls it has.
+    pub(crate) calls: usize,
+    pub(crate) began: Timestamp,
+    pub(crate) ended: Timestamp,
+    /// Whether something in it has failed.
+    pub(crate) has_failed: bool,
+}
+
+impl TraceSummary {
+    /// `None` for a trace without spans.
+    fn of(KeptTrace { id, spans, .. }: &KeptTrace) -> Option<Self> {
+        let first = spans.iter().min_by_key(|span| span.began)?;
+        let asked = spans.iter().filter_map(|span| Some((span.began, attribute(span, MODEL)?)));
+        let model = asked.min_by_key(|(began, _)| *began).and_then(|(_, model)| model.as_str());
+        Some(Self {
+            id: *id,
+            name: first.name.clone().into_owned(),
+            model: model.map(str::to_owned),
+            calls: spans.iter().filter(|span| attribute(span, CALL_ID).is_some()).count(),
+            began: first.began,
+            ended: spans.iter().map(|span| span.ended).max()?,
+            has_failed: spans.iter().any(|span| span.error.is_some()),
+        })
+    }
+}
+
 impl Recent {
+    /// What is known of the traces that had a span last, the last one first, so many at most.
+    pub(super) fn newest(&self, most: usize) -> Vec<TraceSummary> {
+        self.0.lock().traces.iter().rev().take(most).filter_map(TraceSummary::of).collect()
+    }
+
     pub(super) fn add(&self, span: SpanData) {
         let (id, bytes) = (span.place.trace_id, size(&span));
         let mut kept = self.0.lock();
@@ -53,9 +95,7 @@ impl Recent {
     /// The spans of the trace of that id, or of the one with the call of that id, in the order in which they began.
     pub(super) fn find(&self, id: &str) -> Vec<SpanData> {
         let trace_id = (id.len() == 32).then(|| u128::from_str_radix(id, 16).ok()).flatten();
-        let is_call = |span: &SpanData| {
-            span.attributes.iter().any(|(name, value)| *name == CALL_ID && value.as_str() == Some(id))
-        };
+        let is_call = |span: &SpanData| attribute(span, CALL_ID).and_then(Value::as_str) == Some(id);
         let kept = self.0.lock();
         let is_it = |trace: &&KeptTrace| Some(trace.id) == trace_id || trace.spans.iter().any(is_call);
         let mut spans = kept.traces.iter().rfind(is_it).map(|trace| trace.spans.clone()).unwrap_or_default();
@@ -63,6 +103,10 @@ impl Recent {
         spans.sort_by_key(|span| span.began);
         spans
     }
+}
+
+fn attribute<'s>(span: &'s SpanData, wanted: &str) -> Option<&'s Value> {
+    span.attributes.iter().find_map(|(name, value)| (*name == wanted).then_some(value))
 }
 
 /// About how much room a span takes, in bytes.
@@ -90,6 +134,36 @@ mod tests {
             attributes: vec![(CALL_ID, call.into())],
             error: None,
         }
+    }
+
+    #[test]
+    fn b21_the_newest_traces_are_told_by_what_began_first() {
+        let recent = Recent::default();
+        recent.add(span(1, "one"));
+        let call = span(2, "two");
+        let asked = |name: &'static str, model: &str, second| SpanData {
+            name: name.into(),
+            began: Timestamp::from_second(second).unwrap(),
+            attributes: vec![(MODEL, model.into())],
+            ..call.clone()
+        };
+        recent.add(SpanData { error: Some(String::new()), ..call.clone() });
+        // A span ends after those in it.
+        recent.add(asked("chat m", "m", 8));
+        recent.add(asked("invoke_agent toolrack", "wanted", 7));
+        let [newest, older] = &recent.newest(9)[..] else { panic!("{:?}", recent.newest(9)) };
+        let expected = TraceSummary {
+            id: 2,
+            name: "invoke_agent toolrack".to_owned(),
+            model: Some("wanted".to_owned()),
+            calls: 1,
+            began: Timestamp::from_second(7).unwrap(),
+            ended: call.ended,
+            has_failed: true,
+        };
+        assert_eq!(*newest, expected);
+        assert_eq!((older.id, &older.model, older.has_failed), (1, &None, false));
+        assert_eq!(recent.newest(1).len(), 1);
     }
 
     #[test]

@@ -165,7 +165,7 @@ impl Run {
 
     /// Remembers what the server accepts, as that has just worked.
     pub(super) fn learn_accepted(&mut self) {
-        let (model, learned) = (self.route.full_name(), &self.backend.shared.learned);
+        let (model, learned) = (self.route.learner(), &self.backend.shared.learned);
         if learned.accepted(&model) != self.accepted {
             learned.accepts(model, self.accepted);
         }

@@ -11,6 +11,7 @@ use super::{
     ToolStyle,
     accepted::Accepted,
     constrain::Constraint,
+    context::TooLong,
     form::Forming,
     history,
     learned::Evidence,
@@ -43,8 +44,8 @@ enum Remedy {
     FormInPrompt,
     /// To ask with fewer pictures of results.
     FewerPictures(PictureLimit),
-    /// To let the model look for the server's tools, whose definitions are too long.
-    DeferTools,
+    /// To let the model look for the server's tools, whose definitions are too long: for this request, or for any.
+    DeferTools(TooLong),
     /// To ask the chat endpoint.
     Chat,
     /// To say something in another way.
@@ -60,7 +61,7 @@ impl Run {
     pub(super) async fn read_answer(&mut self, number: u32) -> Result<Reader, End> {
         let reader = self.ask_until_called(self.round(number)).await?;
         if let Some(evidence) = self.evidence.take() {
-            self.backend.shared.learned.prompt_has_helped(self.route.full_name(), evidence);
+            self.backend.shared.learned.prompt_has_helped(self.route.learner(), evidence);
         }
         self.learn_pictures();
         self.learn_accepted();
@@ -128,7 +129,7 @@ impl Run {
                     Remedy::NoConstraint => self.is_unconstrained = true,
                     Remedy::FormInPrompt => self.describe_form(error),
                     Remedy::FewerPictures(limit) => self.picture_limit = limit,
-                    Remedy::DeferTools => self.defer_tools(),
+                    Remedy::DeferTools(too_long) => self.defer_tools(too_long),
                     Remedy::Chat => self.is_raw_off = true,
                     Remedy::Otherwise(accepted) => self.accepted = accepted,
                 }
@@ -171,8 +172,8 @@ impl Run {
         if let Some(limit) = self.fewer_pictures(message) {
             return Some(Remedy::FewerPictures(limit));
         }
-        if self.fits_without_tools(error) {
-            return Some(Remedy::DeferTools);
+        if let Some(too_long) = self.fits_without_tools(error) {
+            return Some(Remedy::DeferTools(too_long));
         }
         if let UpstreamError::Refused { status: 400 | 422 | 500 | 501, .. } = error
             && !matches!(style, Style::Raw(_))

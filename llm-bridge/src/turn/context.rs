@@ -27,12 +27,21 @@ pub(super) struct TurnContext {
     pub(super) size: Option<u64>,
     /// The tokens of the tools' definitions, as estimated, once they are counted.
     tools: Option<u64>,
-    /// Whether the server has refused the request with all tools as too long.
+    /// Whether the server has refused the request for tools that are too long for any.
     is_refused: bool,
     /// What was taken out of old results.
     pub(super) removed: Removed,
     /// Whether the person has been shown that the server has cut a request.
     is_cut_shown: bool,
+}
+
+/// What the definitions of the server's tools are too long for, as the server's own numbers have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TooLong {
+    /// This request, which is long itself.
+    ForThis,
+    /// Any request: they alone would take more of the context than they may.
+    ForAny,
 }
 
 impl Backend {
@@ -51,7 +60,7 @@ impl Backend {
             }
         }
         let (model, tools) = (route.full_name(), tokens_of(&json));
-        let is_too_much = self.is_too_much(context, tools, route.tokens_per_hundred().await);
+        let is_too_much = self.is_too_much(context, tools, route.tokens_per_hundred());
         if !self.warn_if_crowded(&model, context, tools, is_too_much) {
             tracing::info!(
                 "The model {model} has a context of {context} tokens; the tools take about {tools} of them"
@@ -100,10 +109,11 @@ impl Run {
             return tools;
         }
         let (model, mut tools) = (self.route.full_name(), tokens_of_tools(&self.offer));
-        let per_hundred = self.route.tokens_per_hundred().await;
+        let learned = &self.backend.shared.learned;
+        let per_hundred = self.route.tokens_per_hundred();
         let is_too_much =
             self.context.size.is_some_and(|size| self.backend.is_too_much(size, tools, per_hundred));
-        let may_be_deferred = is_too_much || self.backend.shared.learned.has_no_room_for_tools(&model);
+        let may_be_deferred = is_too_much || learned.has_no_room_for_tools(&self.route.learner());
         let is_deferred = may_be_deferred && Arc::make_mut(&mut self.offer).defer_all();
         if let Some(size) = self.context.size {
             self.backend.warn_if_crowded(&model, size, tools, is_too_much && is_deferred);
@@ -122,36 +132,43 @@ impl Run {
     }
 
     /// Whether a request that the server refuses as too long would fit without the definitions of the server's tools, by the numbers that it
-    /// gives.
-    pub(super) fn fits_without_tools(&self, error: &UpstreamError) -> bool {
-        let UpstreamError::Refused { failure, .. } = error else { return false };
+    /// gives; `None` where it would not.
+    pub(super) fn fits_without_tools(&self, error: &UpstreamError) -> Option<TooLong> {
+        let UpstreamError::Refused { failure, .. } = error else { return None };
         let is_too_long = failure.kind == FailureKind::ContextLength;
-        if !is_too_long || self.backend.settings().limits.max_tools_percent >= 100 {
-            return false;
+        let percent = self.backend.settings().limits.max_tools_percent;
+        if !is_too_long || percent >= 100 {
+            return None;
         }
-        let Some((tokens, room)) = recover::tokens_and_room(&failure.message) else { return false };
-        let Some((tools, whole)) = self.tools_of_whole() else { return false };
+        let (tokens, room) = recover::tokens_and_room(&failure.message)?;
+        let (tools, whole) = self.tools_of_whole()?;
         let mut without = Offer::clone(&self.offer);
         if !without.defer_all() {
-            return false;
+            return None;
         }
         let others = (whole - tools).saturating_add(tokens_of_tools(&without));
         // In the proportion of the estimate, as each tokenizer has its own.
-        let rest = u128::from(tokens) * u128::from(others) / u128::from(whole.max(1));
-        rest < u128::from(room)
+        let in_tokens =
+            |estimated: u64| u128::from(tokens) * u128::from(estimated) / u128::from(whole.max(1));
+        (in_tokens(others) < u128::from(room)).then(|| {
+            match in_tokens(tools) * 100 > u128::from(room) * u128::from(percent) {
+                true => TooLong::ForAny,
+                false => TooLong::ForThis,
+            }
+        })
     }
 
     /// Defers the server's tools, as the server has refused them as too long.
-    pub(super) fn defer_tools(&mut self) {
+    pub(super) fn defer_tools(&mut self, too_long: TooLong) {
         Arc::make_mut(&mut self.offer).defer_all();
         self.context.tools = Some(tokens_of_tools(&self.offer));
-        self.context.is_refused = true;
+        self.context.is_refused = too_long == TooLong::ForAny;
     }
 
     /// An answer has come. If one with all tools was refused, the next turns do without them from the start.
     pub(super) fn learn_of_tools(&mut self) {
         if mem::take(&mut self.context.is_refused) {
-            self.backend.shared.learned.found_no_room_for_tools(self.route.full_name());
+            self.backend.shared.learned.found_no_room_for_tools(self.route.learner());
         }
     }
 

@@ -16,13 +16,14 @@ impl Backend {
         let settings = self.settings();
         let asked = request.model.take().or_else(|| settings.model.clone());
         // A server that is away does not keep the client from an estimate.
-        let route = self.upstream().route(asked.as_deref()).await.unwrap_or_default();
+        let mut route = self.upstream().route(asked.as_deref()).await.unwrap_or_default();
+        route.set_asker(self.asker(offer.context.caller()));
         let name = route.model();
         beginning::assemble(self, &mut request, &offer, &route.full_name(), None).await;
         if let Some(messages) = self.picture_limit(&route).apply(&request.messages) {
             request.messages = messages;
         }
-        let accepted = self.shared.learned.accepted(&route.full_name());
+        let accepted = self.shared.learned.accepted(&route.learner());
         let round = Round { number: 1, is_last: settings.limits.max_rounds == 1 };
         request.tools = Vec::new();
         request.choice = ToolChoice::Auto;

@@ -51,7 +51,7 @@ use std::{sync::Arc, time::Duration};
 
 use moka::sync::Cache;
 use registry_core::{
-    Caller, CallerAuthority, Registry, Tool, ToolContext, store::Conversations, trace::Trace,
+    Caller, CallerAuthority, Permission, Registry, Tool, ToolContext, store::Conversations, trace::Trace,
 };
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -68,12 +68,13 @@ pub use limits::Limits;
 pub(crate) use live::{LiveTurn, LiveTurns};
 pub(crate) use models::known_dialect;
 pub use models::{ModelRoute, ModelSettings, Models};
-pub(crate) use pictures::write_within;
+pub(crate) use pictures::{has_pictures_of_user, without_pictures, write_within};
+pub(crate) use recover::most_pictures;
 #[cfg(feature = "cli")]
 pub(crate) use recover::{could_not_read, raw_text};
 pub(crate) use transcript::{approval_notice, question_notice};
 
-use crate::upstream::{Route, Upstream};
+use crate::upstream::{Asker, Route, Upstream};
 use prepared::Prepared;
 
 /// How long the tools of a turn that was stopped may take to say so.
@@ -318,6 +319,11 @@ impl Backend {
         self.shared.turns.clone()
     }
 
+    /// Who a model is asked for.
+    fn asker(&self, caller: &Caller) -> Asker {
+        Asker::new(self.registry.tenant(), &caller.user).loading(caller.level >= Permission::Admin)
+    }
+
     /// Whose a conversation is: users of two tenants may have one name.
     fn owner(&self, caller: &Caller) -> String {
         read_result::owner(self.registry.tenant(), &caller.user)
@@ -342,7 +348,7 @@ impl Backend {
         match self.settings().tool_style_of(route.model()) {
             ToolStyle::Prompt => true,
             ToolStyle::Native => false,
-            ToolStyle::Auto => self.shared.learned.prefers_prompt(&route.full_name()),
+            ToolStyle::Auto => self.shared.learned.prefers_prompt(&route.learner()),
         }
     }
 }

@@ -75,7 +75,7 @@ impl Sent {
 /// How many pictures a server takes in a request, if an error says that it does not take these; 0 for a server or a model without sight. The
 /// words are those of llama.cpp and its forks, Ollama, LM Studio, vLLM, mlx-lm, and of what reads requests with serde; a chat template that wants user and
 /// assistant to take turns has no place for the message with pictures behind results.
-pub(super) fn most_pictures(message: &str) -> Option<usize> {
+pub(crate) fn most_pictures(message: &str) -> Option<usize> {
     let message = message.to_ascii_lowercase();
     let about = |words: &[&str]| words.iter().any(|word| message.contains(word));
     if let Some((_, rest)) = message.split_once("at most ")

@@ -132,7 +132,7 @@ impl Run {
             return;
         }
         let answer = self.request.sampling.max_tokens.map_or(ANSWER, |most| most.min(ANSWER)).min(size / 4);
-        let per_hundred = self.route.tokens_per_hundred().await.max(1);
+        let per_hundred = self.route.tokens_per_hundred().max(1);
         // In estimated tokens, as all that follows.
         let room = (size - answer).saturating_mul(100) / per_hundred;
         let whole = Estimate::of(&self.request.messages).total() + self.context.removed.tokens + tools;

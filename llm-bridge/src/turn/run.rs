@@ -385,6 +385,7 @@ impl Run {
     async fn choose_model(&mut self) -> Result<(), UpstreamError> {
         let asked = self.request.model.take().or_else(|| self.backend.settings().model.clone());
         self.route = self.backend.upstream().route(asked.as_deref()).await?;
+        self.route.set_asker(self.backend.asker(self.offer.context.caller()));
         let name = asked.unwrap_or_else(|| self.route.model().to_owned());
         let _ = self.events.send(TurnEvent::Model(name).into()).await;
         self.begin_route();
@@ -399,11 +400,12 @@ impl Run {
         self.prompt_style = self.backend.asks_in_prompt(&self.route);
         (self.is_unconstrained, self.evidence) = (false, None);
         self.picture_limit = self.backend.picture_limit(&self.route);
-        self.accepted = self.backend.shared.learned.accepted(&self.route.full_name());
+        self.accepted = self.backend.shared.learned.accepted(&self.route.learner());
         self.request.model = Some(self.route.model().to_owned());
         let model = self.route.full_name();
         self.listed.note(|turn| turn.model = Some(model));
         self.route.set_context(self.backend.settings().context_of(self.route.model()));
+        self.route.restrict(&mut self.request);
     }
 
     /// Goes on with the next server, if there is one and the error is about this one.

@@ -18,10 +18,16 @@ pub enum UpstreamApi {
 
 impl UpstreamApi {
     /// Its wire, with what is set for the server, and the size of the context that is asked for.
-    pub(super) fn wire(self, settings: &UpstreamSettings, num_ctx: Option<u64>) -> Box<dyn Wire> {
+    /// `loads` says whether the client may say how the model is loaded.
+    pub(super) fn wire(
+        self,
+        settings: &UpstreamSettings,
+        num_ctx: Option<u64>,
+        loads: bool,
+    ) -> Box<dyn Wire> {
         match self {
             Self::OpenAi => Box::new(OpenAiWire),
-            Self::Ollama => Box::new(OllamaWire { num_ctx, keep_alive: settings.keep_alive.clone() }),
+            Self::Ollama => Box::new(OllamaWire { num_ctx, keep_alive: settings.keep_alive.clone(), loads }),
         }
     }
 

@@ -18,6 +18,7 @@ use toolrack_apis::{Request, Usage};
 
 use super::{
     api::{UpstreamApi, root_of},
+    asker::Asker,
     error::UpstreamError,
     estimate::Estimate,
     http::HttpUpstream,
@@ -34,6 +35,8 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Of how many models the sizes are kept; those that were asked for least give way.
 const MODELS: u64 = 1024;
+/// Of how many users' models is known how they are estimated.
+const MAX_RATIOS: u64 = 10_000;
 /// So many tokens are left for an answer, or fewer where it has a lower limit.
 pub(crate) const ANSWER: u64 = 4096;
 /// The smallest context that Ollama gives a model by default, and what is left of it for a short answer.
@@ -70,23 +73,31 @@ impl ContextSize {
 
 /// The contexts of a server's models, by their names.
 #[derive(Debug)]
-pub(super) struct Contexts(Cache<String, Arc<ModelContext>>);
+pub(super) struct Contexts {
+    models: Cache<String, Arc<ModelContext>>,
+    ratios: Ratios,
+}
+
+/// How many tokens there are for one that is estimated, in percent, in the requests of a user to a model: by their texts alone, as those of
+/// others may have been chosen to be estimated badly.
+type Ratios = Cache<(String, Asker), u64>;
 
 impl Default for Contexts {
     fn default() -> Self {
-        Self(Cache::new(MODELS))
+        Self { models: Cache::new(MODELS), ratios: Cache::new(MAX_RATIOS) }
     }
 }
 
 impl Contexts {
     /// The size of a model's context now, if its server has said it.
     pub(super) fn known(&self, model: &str) -> Option<u64> {
-        self.0.get(model)?.size().now
+        self.models.get(model)?.size().now
     }
 
     /// Another server may stand at the address when it answers again.
     pub(super) fn forget(&self) {
-        self.0.invalidate_all();
+        self.models.invalidate_all();
+        self.ratios.invalidate_all();
     }
 }
 
@@ -99,8 +110,28 @@ pub(super) struct ModelContext {
     is_being_asked: AtomicBool,
     /// The size that Ollama was asked for last.
     num_ctx: AtomicU64,
-    /// How many tokens there are for one that is estimated, in percent.
-    ratio: AtomicU64,
+}
+
+/// What is estimated of a model's requests, and what its server has counted of them.
+#[derive(Debug)]
+pub(super) struct Ratio {
+    ratios: Ratios,
+    key: (String, Asker),
+}
+
+impl Ratio {
+    /// The tokens that there are for so many estimated ones.
+    pub(super) fn expected(&self, estimated: u64) -> u64 {
+        let ratio = self.ratios.get(&self.key).unwrap_or(RATIO.0);
+        estimated.saturating_mul(ratio).div_ceil(100)
+    }
+
+    /// Takes note of how many tokens a server has counted of a request that it has read whole.
+    fn calibrate(&self, estimated: u64, counted: u64) {
+        // In steps, so that it is the same from one request to the next.
+        let ratio = (counted.saturating_mul(10) / estimated.max(1)).saturating_add(1).saturating_mul(10);
+        self.ratios.insert(self.key.clone(), ratio.clamp(*RATIO.1.start(), *RATIO.1.end()));
+    }
 }
 
 impl ModelContext {
@@ -110,7 +141,6 @@ impl ModelContext {
             patience: Instant::now() + PATIENCE,
             is_being_asked: AtomicBool::new(false),
             num_ctx: AtomicU64::new(0),
-            ratio: AtomicU64::new(RATIO.0),
         }
     }
 
@@ -132,18 +162,6 @@ impl ModelContext {
             *size = Some((Instant::now(), said.unwrap_or(before)));
         });
         self.is_being_asked.store(false, Ordering::Release);
-    }
-
-    /// The tokens that there are for so many estimated ones.
-    pub(super) fn expected(&self, estimated: u64) -> u64 {
-        estimated.saturating_mul(self.ratio.load(Ordering::Relaxed)).div_ceil(100)
-    }
-
-    /// Takes note of how many tokens a server has counted of a request that it has read whole.
-    fn calibrate(&self, estimated: u64, counted: u64) {
-        // In steps, so that it is the same from one request to the next.
-        let ratio = (counted.saturating_mul(10) / estimated.max(1)).saturating_add(1).saturating_mul(10);
-        self.ratio.store(ratio.clamp(*RATIO.1.start(), *RATIO.1.end()), Ordering::Relaxed);
     }
 
     /// The context that Ollama is asked for, for a request with so many tokens that may get an answer of so many; `None` where it is left
@@ -173,7 +191,7 @@ impl ModelContext {
 /// A request on its way, as far as its size goes.
 #[derive(Debug)]
 pub(super) struct SentSize {
-    model: Arc<ModelContext>,
+    ratio: Ratio,
     /// The estimated tokens, and those of what the server cannot have read before.
     estimate: Estimate,
     news: Estimate,
@@ -213,7 +231,7 @@ impl SentSize {
         }
         let is_small = read.saturating_mul(2) < sent;
         let is_cut = match self.context {
-            Some(context) if self.model.expected(sent).saturating_mul(10) > context.saturating_mul(9) => {
+            Some(context) if self.ratio.expected(sent).saturating_mul(10) > context.saturating_mul(9) => {
                 // Ollama leaves half of the context to a request that does not fit: <https://github.com/ollama/ollama/issues/17427>.
                 is_small || read.abs_diff(context / 2) <= NEAR
             }
@@ -221,7 +239,7 @@ impl SentSize {
             None => read.saturating_mul(2) < self.news.sure,
         };
         if !is_cut && !is_small && self.estimate.perhaps.saturating_mul(10) <= sent {
-            self.model.calibrate(sent, read);
+            self.ratio.calibrate(sent, read);
         }
         is_cut.then_some(Cut { read, sent, context: self.context })
     }
@@ -230,7 +248,7 @@ impl SentSize {
 impl HttpUpstream {
     /// What is known of a model's context. The server is asked beside the request, which waits for a moment where nothing is known yet.
     pub(super) async fn context(self: &Arc<Self>, model: &str) -> Arc<ModelContext> {
-        let context = self.contexts.0.get_with_by_ref(model, || Arc::new(ModelContext::new()));
+        let context = self.contexts.models.get_with_by_ref(model, || Arc::new(ModelContext::new()));
         if context.is_due() {
             let (this, asked, model) = (Arc::clone(self), Arc::clone(&context), model.to_owned());
             tokio::spawn(carried(async move {
@@ -249,16 +267,23 @@ impl HttpUpstream {
         context
     }
 
+    /// What is known of how requests of a user to a model are estimated.
+    pub(super) fn ratio(&self, model: &str, asker: &Asker) -> Ratio {
+        Ratio { ratios: self.contexts.ratios.clone(), key: (model.to_owned(), asker.clone()) }
+    }
+
     /// The size of the context that a request for a model may have; `None` if it is not known. `set` is what the settings say of the model.
     pub(super) async fn context_limit(
         self: &Arc<Self>,
         model: &str,
         request: &Request,
         set: Option<u64>,
+        asker: &Asker,
     ) -> Option<u64> {
         let api = self.recognized().await.api;
         let is_ollama = api == UpstreamApi::Ollama;
-        let said = api.asked_context(request).or(set).or(self.settings.num_ctx.filter(|_| is_ollama));
+        let said = api.asked_context(request).filter(|_| self.lets_load(asker));
+        let said = said.or(set).or(self.settings.num_ctx.filter(|_| is_ollama));
         if said.is_some() {
             return said;
         }
@@ -277,21 +302,28 @@ impl HttpUpstream {
         request: &Request,
         definitions: &str,
         set: Option<u64>,
+        asker: &Asker,
     ) -> SentSize {
-        let model = self.context(request.model.as_deref().unwrap_or_default()).await;
+        let name = request.model.as_deref().unwrap_or_default();
+        let (model, ratio) = (self.context(name).await, self.ratio(name, asker));
         let estimate = Estimate::of_request(request, definitions);
         let news = Estimate::of_news(&request.messages);
         let asked = match api {
             UpstreamApi::Ollama => {
-                api.asked_context(request).or(set).or(self.settings.num_ctx).or_else(|| {
+                let wanted = api.asked_context(request);
+                // Ollama loads the model anew for another size, for all who ask it: so what others want counts as what they need.
+                let (said, needed) = if self.lets_load(asker) { (wanted, None) } else { (None, wanted) };
+                said.or(set).or(self.settings.num_ctx).or_else(|| {
                     let answer = request.sampling.max_tokens.map_or(ANSWER, |most| most.min(ANSWER));
-                    model.num_ctx(model.expected(estimate.total()), answer, self.settings.max_num_ctx)
+                    let tokens = ratio.expected(estimate.total());
+                    let tokens = needed.map_or(tokens, |needed| tokens.max(needed.saturating_sub(answer)));
+                    model.num_ctx(tokens, answer, self.settings.max_num_ctx)
                 })
             }
             UpstreamApi::OpenAi => None,
         };
         let context = asked.or(set).or(model.size().now);
-        SentSize { model, estimate, news, asked, context }
+        SentSize { ratio, estimate, news, asked, context }
     }
 
     /// Asks the server for the size of a model's context as it is now.
@@ -357,4 +389,29 @@ fn of_ollama(shown: &Value, loaded: &Value, model: &str) -> ContextSize {
     });
     let now = loaded.and_then(|entry| size_at(entry, "/context_length"));
     ContextSize { now: now.or(of_file), most }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b11_what_a_user_sends_changes_what_is_estimated_for_that_user_alone() {
+        let contexts = Contexts::default();
+        let sent = |user: &str, model: &str| {
+            let key = (model.to_owned(), Asker::new("default", user));
+            let ratio = Ratio { ratios: contexts.ratios.clone(), key };
+            let estimate = Estimate { sure: 2000, ..Estimate::default() };
+            SentSize { ratio, estimate, news: Estimate::default(), asked: None, context: Some(32_768) }
+        };
+        let counted = |input: u64| Usage { input, ..Usage::default() };
+        // A text of rare characters.
+        assert!(sent("eve", "m").compare(&counted(6000)).is_none());
+        assert_eq!(sent("eve", "m").ratio.expected(100), 300);
+        assert_eq!(sent("ada", "m").ratio.expected(100), RATIO.0);
+        assert!(sent("ada", "m").compare(&counted(2000)).is_none());
+        assert_eq!(sent("ada", "m").ratio.expected(100), 110);
+        assert_eq!(sent("eve", "m").ratio.expected(100), 300);
+        assert_eq!(sent("ada", "n").ratio.expected(100), RATIO.0);
+    }
 }

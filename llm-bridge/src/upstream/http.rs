@@ -21,6 +21,7 @@ use toolrack_apis::{
 use super::{
     answer::Answer,
     api::root_of,
+    asker::Asker,
     context::{Contexts, SentSize},
     error::UpstreamError,
     omissions,
@@ -103,17 +104,23 @@ impl HttpUpstream {
         self.recognition.lock()
     }
 
+    /// Whether somebody may say how a model is loaded.
+    pub(super) fn lets_load(&self, asker: &Asker) -> bool {
+        asker.loads || self.settings.users_load
+    }
+
     /// Asks for an answer. `context` is the size of the model's context, where the settings say it.
     pub(super) async fn ask(
         self: &Arc<Self>,
         request: &Request,
         definitions: &str,
         context: Option<u64>,
+        asker: &Asker,
     ) -> Result<Answer, UpstreamError> {
         let known = self.recognized().await;
-        let size = self.measure(known.api, request, definitions, context).await;
+        let size = self.measure(known.api, request, definitions, context, asker).await;
         let began = Instant::now();
-        let wire = known.api.wire(&self.settings, size.asked());
+        let wire = known.api.wire(&self.settings, size.asked(), self.lets_load(asker));
         let answer = self.begin_answer(&*wire, &known.wire_base, request, definitions, size).await;
         self.metrics.asked(&self.settings.name, answer.as_ref().err(), began.elapsed());
         answer
@@ -125,9 +132,10 @@ impl HttpUpstream {
         request: &Request,
         question: &RawQuestion,
         context: Option<u64>,
+        asker: &Asker,
     ) -> Result<Answer, UpstreamError> {
         let known = self.recognized().await;
-        let size = self.measure(known.api, request, &question.definitions, context).await;
+        let size = self.measure(known.api, request, &question.definitions, context, asker).await;
         let wire = CompletionWire { num_ctx: size.asked(), ..question.wire.clone() };
         let base = match wire.form.is_below_root() {
             true => root_of(&known.openai_base),

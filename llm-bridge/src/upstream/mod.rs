@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 mod api;
+mod asker;
 mod context;
 mod demo;
 #[cfg(feature = "documents")]
@@ -35,6 +36,7 @@ use toolrack_apis::{ListedModel, Provider};
 
 pub use answer::Answer;
 pub use api::UpstreamApi;
+pub(crate) use asker::Asker;
 #[cfg(feature = "cli")]
 pub(crate) use context::ContextSize;
 pub(crate) use context::{ANSWER, Cut};
@@ -262,6 +264,14 @@ impl Upstream {
         match &*self.0 {
             Kind::Demo => Err(UpstreamError::failed("the built-in demo model answers chats only")),
             Kind::Servers(servers) => servers.pass(method, path, headers, body).await,
+        }
+    }
+
+    /// Whether every user may say how models are loaded, at each server.
+    pub(crate) fn users_load(&self) -> bool {
+        match &*self.0 {
+            Kind::Servers(servers) => servers.iter().all(|server| server.settings.users_load),
+            Kind::Demo => true,
         }
     }
 

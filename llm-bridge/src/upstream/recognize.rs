@@ -49,7 +49,7 @@ impl Recognized {
         Self {
             kind,
             api,
-            wire: api.wire(settings, settings.num_ctx),
+            wire: api.wire(settings, settings.num_ctx, false),
             wire_base: api.base(&openai_base).to_owned(),
             openai_base,
             list,

@@ -7,6 +7,7 @@ use toolrack_apis::{Provider, Request};
 
 use super::{
     answer::Answer,
+    asker::Asker,
     demo,
     error::UpstreamError,
     estimate::Estimate,
@@ -16,6 +17,24 @@ use super::{
     settings::UpstreamSettings,
     tokens,
 };
+
+/// Fields of servers of OpenAI's API that change what others get of a model: its slots and adapters, how long it stays loaded, whose turn it is, and
+/// where it fetches what it has computed.
+const LOADING: [&str; 13] = [
+    "bootstrap_host",
+    "bootstrap_port",
+    "bootstrap_room",
+    "draft_model",
+    "id_slot",
+    "keep_alive",
+    "kv_transfer_params",
+    "lora",
+    "lora_path",
+    "priority",
+    "session_params",
+    "slot_id",
+    "ttl",
+];
 
 /// A server, and a model's name there.
 #[derive(Debug, Clone)]
@@ -43,13 +62,14 @@ pub struct Route {
     target: Option<Target>,
     /// The size of the model's context, where the settings say it.
     context: Option<u64>,
+    asker: Asker,
 }
 
 impl Route {
     pub(super) fn through(targets: Vec<Target>) -> Self {
         let mut targets = targets.into_iter();
         let target = targets.next();
-        Self { targets, target, context: None }
+        Self { targets, target, ..Self::default() }
     }
 
     /// The model's name at the server, as it stands in requests.
@@ -94,8 +114,30 @@ impl Route {
     /// When the server cannot be reached or refuses.
     pub async fn ask(&self, request: &Request, definitions: &str) -> Result<Answer, UpstreamError> {
         match &self.target {
-            Some(target) => target.server.http.ask(request, definitions, self.context).await,
+            Some(target) => target.server.http.ask(request, definitions, self.context, &self.asker).await,
             None => Ok(Answer::demo(request, definitions)),
+        }
+    }
+
+    /// Says who asks.
+    pub(crate) fn set_asker(&mut self, asker: Asker) {
+        self.asker = asker;
+    }
+
+    /// What is learned of the model is kept under this: what one user's requests make a server say counts for nobody else.
+    pub(crate) fn learner(&self) -> (String, Asker) {
+        (self.full_name(), self.asker.clone())
+    }
+
+    /// Leaves out of a request what only those may say who may say how the model is loaded, as far as the API leaves no choice.
+    pub(crate) fn restrict(&self, request: &mut Request) {
+        let lets_load = self.target.as_ref().is_none_or(|target| target.server.http.lets_load(&self.asker));
+        if !lets_load {
+            for name in LOADING {
+                if request.passing.get(Provider::OpenAi, name).is_some() {
+                    request.passing.remove(name);
+                }
+            }
         }
     }
 
@@ -107,7 +149,7 @@ impl Route {
     /// The size of the context in tokens that a request to the model may have; `None` if it is not known.
     pub(crate) async fn context(&self, request: &Request) -> Option<u64> {
         let target = self.target.as_ref()?;
-        target.server.http.context_limit(&target.model, request, self.context).await
+        target.server.http.context_limit(&target.model, request, self.context, &self.asker).await
     }
 
     /// The size of the model's context, asked of the server anew. Nothing is known of a server that does not answer.
@@ -117,10 +159,10 @@ impl Route {
         target.server.http.ask_context(&target.model).await.unwrap_or_default()
     }
 
-    /// How many tokens there are for a hundred estimated ones, as far as the server has counted.
-    pub(crate) async fn tokens_per_hundred(&self) -> u64 {
+    /// How many tokens there are for a hundred estimated ones, as far as the server has counted in requests of the same user.
+    pub(crate) fn tokens_per_hundred(&self) -> u64 {
         match &self.target {
-            Some(target) => target.server.http.context(&target.model).await.expected(100),
+            Some(target) => target.server.http.ratio(&target.model, &self.asker).expected(100),
             None => 100,
         }
     }
@@ -146,7 +188,9 @@ impl Route {
         ends_thinking: bool,
     ) -> Result<RawQuestion, UpstreamError> {
         match &self.target {
-            Some(target) => target.server.http.raw_question(model, request, tools, ends_thinking).await,
+            Some(target) => {
+                target.server.http.raw_question(model, request, tools, ends_thinking, &self.asker).await
+            }
             None => Err(UpstreamError::failed("the built-in demo model has no template")),
         }
     }
@@ -161,7 +205,7 @@ impl Route {
         question: &RawQuestion,
     ) -> Result<Answer, UpstreamError> {
         match &self.target {
-            Some(target) => target.server.http.ask_raw(request, question, self.context).await,
+            Some(target) => target.server.http.ask_raw(request, question, self.context, &self.asker).await,
             None => Err(UpstreamError::failed("the built-in demo model has no template")),
         }
     }

@@ -21,6 +21,9 @@ pub struct UpstreamSettings {
     pub max_num_ctx: u64,
     /// How long Ollama keeps a model loaded, such as `30m`, where the client does not say.
     pub keep_alive: Option<String>,
+    /// Whether every user may say how a model is loaded, and not admins alone: `keep_alive`, `num_ctx` and other options of Ollama, and what
+    /// else counts for all who ask it.
+    pub users_load: bool,
     /// The models it is asked for; empty for those that it lists.
     pub models: Vec<ModelPattern>,
     /// The upstream that is asked when this one is away.
@@ -49,6 +52,7 @@ impl UpstreamSettings {
             num_ctx: None,
             max_num_ctx: Self::MAX_NUM_CTX,
             keep_alive: None,
+            users_load: false,
             models: Vec::new(),
             fallback: None,
             fallback_model: None,

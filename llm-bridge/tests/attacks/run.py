@@ -903,6 +903,49 @@ def _(server):
     expect(not is_flooded or took < HEALTH_SECONDS, f"it took {took:.1f} s")
 
 
+@row("A41", "a picture of a chat, asked for by many at once and not read", memory=600 * MIB, disk=200 * MIB)
+def _(server):
+    chat = new_chat(server)
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * (20 * MIB)}}
+    status, text = server.request("POST", f"{chat}/turn", {"content": [picture]})
+    expect(status == 202, f"{status} {text[:300]}")
+    refused(server.request("POST", f"{chat}/stop", {}), 200)
+    head = (f"GET /{json.loads(text)['message']['parts'][0]['path']} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            f"Authorization: Bearer {server.keys['ada']}\r\n\r\n").encode()
+    readers = []
+    try:
+        for _ in range(CONNECTIONS // 4):
+            readers.append(server.socket())
+            readers[-1].sendall(head)
+        statuses = [one.recv(12).split()[-1] for one in readers]
+        expect(b"200" in statuses and set(statuses) <= {b"200", b"503"}, f"{statuses}")
+    finally:
+        for one in readers:
+            one.close()
+    refused(server.request("DELETE", chat), 204)
+
+
+@row("A39", "searches in chats for a word that is nearly everywhere", disk=64 * MIB)
+def _(server):
+    Model.script = says("done")
+    chat = new_chat(server)
+    for _ in range(40):
+        refused(server.request("POST", f"{chat}/turn", {"content": "a" * (64 << 10)}), 202)
+        refused(server.request("POST", f"{chat}/stop", {}), 200)
+    search = "/api/chats?search=" + "a" * 990 + "b"
+    gave = []
+    flood = threading.Thread(target=lambda: gave.extend(at_once(8, lambda _: server.request("GET", search))))
+    flood.start()
+    time.sleep(0.5)
+    while flood.is_alive():
+        began = time.monotonic()
+        refused(server.request("GET", "/api/chats", user="eve"), 200)
+        expect(time.monotonic() - began < 2, f"it took {time.monotonic() - began:.1f} s")
+        time.sleep(0.2)
+    refused(server.request("DELETE", chat), 204)
+    expect({answer[0] for answer in gave} <= {200, 503}, f"{gave}"[:300])
+
+
 @row("A25", "the events of a long turn, read by many who come late", memory=120 * MIB)
 def _(server):
     def script(_request):

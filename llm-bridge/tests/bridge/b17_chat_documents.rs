@@ -18,6 +18,8 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use toolrack_documents::{DocumentFilter, Documents};
 
+use crate::support::Chats;
+
 const TEA: &str = "# Tea\n\nGreen tea is steeped at 75 degrees.\n";
 
 /// A server with documents and chats, and users who have keys.
@@ -38,7 +40,7 @@ impl Rack {
         let settings = ServerSettings {
             documents: Some(documents.clone()),
             upload_limits: UploadLimits::new(Some(2), None),
-            chats: Some(store.clone()),
+            chats: Some(Chats::in_memory()),
             grace: Duration::from_secs(1),
             ..ServerSettings::new(Caller::new("local", Permission::User), store.clone())
         };

@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::{SignedDuration, Timestamp};
 use registry_core::{
     Caller, Effect, Permission, ToolResult,
-    store::{ChatKey, ChatLimits, ChatMessage, ChatStore, MemoryStore},
+    store::{ChatKey, ChatLimits, ChatMessage},
 };
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -542,17 +542,75 @@ async fn b17_a_failed_turn_says_why_and_its_question_is_asked_again() {
     assert_eq!(sent.len(), 1, "two messages of the user in a row are one: {sent:?}");
 }
 
+/// The model server says so of a picture; its text goes on to be answered.
+#[tokio::test]
+async fn b17_pictures_that_a_model_refuses_lock_no_chat() {
+    let replies = ["Hello.", "There is none.", "No.", "A cat.", "Two."].map(Reply::text);
+    let refusal =
+        Reply::error(500, "image input is not supported - hint: you may need to provide the mmproj");
+    let rack = Setup::bare().start([refusal].into_iter().chain(replies)).await;
+    let chat = new_chat(&rack).await;
+    let url = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(b"\x89PNG\r\n\x1a\n and more"));
+    let picture = json!({"type": "image_url", "image_url": {"url": url}});
+    let content = json!([{"type": "text", "text": "What is it?"}, picture]);
+    let begun = turn(&rack, &chat, json!({"content": content})).await;
+    let failed = message(&settled(&rack, &chat).await, &begun["answer"]["id"]);
+    assert_eq!((&failed["status"], &failed["error"]["type"]), (&json!("failed"), &json!("pictures_refused")));
+    assert!(
+        failed["error"]["message"].as_str().unwrap().contains("image input is not supported"),
+        "{failed}"
+    );
+
+    // The next message is answered, and what follows it.
+    let asked = |at: usize| json!(rack.upstream.asked()[at].messages()).to_string();
+    ask(&rack, &chat, "Hello?").await;
+    for word in
+        ["What is it?", "[picture, image/png, 17 bytes; not shown: this model gets no pictures]", "Hello?"]
+    {
+        assert!(asked(1).contains(word), "no {word} in {}", asked(1));
+    }
+    assert!(!asked(1).contains("image_url"), "{}", asked(1));
+    // So is the question itself, once that is wanted.
+    let begun = turn(&rack, &chat, json!({"regenerate": failed["id"], "without_pictures": true})).await;
+    let answer = message(&settled(&rack, &chat).await, &begun["answer"]["id"]);
+    assert_eq!(text(&answer), "There is none.");
+    assert!(asked(2).contains("not shown") && !asked(2).contains("image_url"), "{}", asked(2));
+    turn(&rack, &chat, json!({"parent": answer["id"], "content": "Sure?"})).await;
+    settled(&rack, &chat).await;
+    assert!(asked(3).contains("Sure?") && !asked(3).contains("image_url"), "{}", asked(3));
+    // Another model sees it.
+    let begun = turn(&rack, &chat, json!({"regenerate": failed["id"], "model": "seer"})).await;
+    settled(&rack, &chat).await;
+    turn(&rack, &chat, json!({"parent": begun["answer"]["id"], "content": "How many?", "model": "seer"}))
+        .await;
+    settled(&rack, &chat).await;
+    assert!(asked(4).contains("image_url") && asked(5).contains("image_url"), "{} {}", asked(4), asked(5));
+}
+
+/// A picture that could not be sent for another reason is asked about with the next message.
+#[tokio::test]
+async fn b17_a_picture_whose_turn_failed_otherwise_goes_with_the_next_message() {
+    let rack = Setup::bare().start([Reply::error(400, "no such thing"), Reply::text("A cat.")]).await;
+    let chat = new_chat(&rack).await;
+    let url = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(b"\x89PNG\r\n\x1a\n and more"));
+    turn(&rack, &chat, json!({"content": [{"type": "image_url", "image_url": {"url": url}}]})).await;
+    settled(&rack, &chat).await;
+    ask(&rack, &chat, "What is it?").await;
+    let sent = json!(rack.upstream.asked()[1].messages()).to_string();
+    assert!(sent.contains("image_url") && sent.contains("What is it?"), "{sent}");
+}
+
 #[tokio::test]
 async fn b17_others_find_no_chat_and_another_server_shows_its_turn() {
     let wait = Arc::new(Notify::new());
     let setup = Setup::bare();
-    let store = Arc::clone(&setup.store);
+    let chats = Arc::clone(&setup.chats);
     let rack =
         setup.start([waiting("Hel", &wait, "lo"), Reply::stream([text_event("Long"), Act::Stall])]).await;
     let chat = new_chat(&rack).await;
     let on_store = |user: &str| {
-        let (store, caller) = (Arc::clone(&store), Caller::new(user, Permission::Owner));
-        Setup::bare().with(move |setup| (setup.store, setup.caller) = (store, caller)).start([])
+        let (chats, caller) = (Arc::clone(&chats), Caller::new(user, Permission::Owner));
+        Setup::bare().with(move |setup| (setup.chats, setup.caller) = (chats, caller)).start([])
     };
     let bob = on_store("bob").await;
     for (method, below) in [
@@ -598,7 +656,7 @@ async fn b17_others_find_no_chat_and_another_server_shows_its_turn() {
 #[tokio::test]
 async fn b17_what_a_server_has_done_before_it_was_killed_is_there_and_cut_off() {
     let setup = Setup::bare();
-    let store: Arc<MemoryStore> = Arc::clone(&setup.store);
+    let store = Arc::clone(&setup.chats);
     let rack = setup.start([Reply::text("Again.")]).await;
     let chat = new_chat(&rack).await;
     let id = chat.rsplit('/').next().unwrap();
@@ -665,7 +723,8 @@ async fn b17_b8_who_opens_a_chat_sees_the_approval_that_its_turn_waits_for() {
         }
     })
     .await;
-    assert!(call["answer_by"].as_str().unwrap().parse::<Timestamp>().unwrap() > Timestamp::now());
+    let time = |name: &str| call[name].as_str().unwrap().parse::<Timestamp>().unwrap();
+    assert!(time("answer_by") > Timestamp::now() && time("began_at") <= Timestamp::now(), "{call}");
     let path = format!("/api/approvals/{}", call["approval"].as_str().unwrap());
     post(&rack, &path, json!({"approve": true})).await;
     let whole = settled(&rack, &chat).await;

@@ -5,10 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use registry_core::{
-    BoxFuture,
-    store::{MemoryStore, StoreError},
-};
+use registry_core::{BoxFuture, store::StoreError};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{
@@ -29,13 +26,7 @@ async fn start(
     replies: impl IntoIterator<Item = Reply>,
     before: impl Fn(&'static str) -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync + 'static,
 ) -> Rack {
-    let store = Arc::new(MemoryStore::default());
-    let chats = Chats::new(store.clone(), before);
-    let setup = Setup::new().with(|setup| {
-        setup.store = store;
-        setup.chats = Some(chats);
-    });
-    setup.start(replies).await
+    Setup::new().with(|setup| setup.chats = Chats::new(before)).start(replies).await
 }
 
 #[tokio::test]
@@ -121,4 +112,34 @@ async fn b17_an_answer_that_has_ended_is_kept_when_its_store_is_back() {
     let begun = turn(&rack, &chat, json!({"content": "2 + 3?"})).await;
     let answer = message(&settled(&rack, &chat).await, &begun["answer"]["id"]);
     assert_eq!((text(&answer), &answer["status"]), ("Five.".to_owned(), &json!("done")));
+}
+
+#[tokio::test]
+async fn a39_a_search_has_the_place_of_its_user_until_it_ends_also_where_its_client_is_gone() {
+    let (asked, ends) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (is_asked, goes_on) = (Arc::clone(&asked), Arc::clone(&ends));
+    let before = move |method| -> BoxFuture<'static, _> {
+        let (is_asked, goes_on) = (Arc::clone(&is_asked), Arc::clone(&goes_on));
+        Box::pin(async move {
+            if method == "chats" {
+                is_asked.add_permits(1);
+                let _ = goes_on.acquire().await;
+            }
+            Ok(())
+        })
+    };
+    let rack = Arc::new(start([], before).await);
+    let search = || {
+        let rack = Arc::clone(&rack);
+        tokio::spawn(async move { send(&rack, Method::GET, "/api/chats?search=tea", None).await.0 })
+    };
+    let gone = search();
+    within(asked.acquire()).await.unwrap().forget();
+    gone.abort();
+    let next = search();
+    let another = timeout(Duration::from_millis(500), asked.acquire()).await;
+    assert!(another.is_err(), "two searches of one user are made at once");
+    ends.close();
+    assert_eq!(within(next).await.unwrap(), StatusCode::OK);
+    within(asked.acquire()).await.unwrap().forget();
 }

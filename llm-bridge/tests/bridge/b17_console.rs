@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use llm_bridge::server::{
     Access, AuditChain, AuditFault, AuditReading, AuditVerdict, ChainFindings, GivenHeads, VerifyAudit,
 };
-use registry_core::{Caller, Permission, guard::audit::Phase};
+use registry_core::{Caller, Permission, Registry, guard::audit::Phase};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use toolrack_stores::{
@@ -28,6 +28,59 @@ pub(crate) async fn send(
     let request = if body.is_null() { request } else { request.json(&body) };
     let answer = request.send().await.unwrap();
     (answer.status(), answer.json().await.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn u29_an_admin_sees_the_tools_as_others_do() {
+    let rack = Rack::start(Access::default()).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    let of_eve = rack.user("acme", "eve", Permission::Admin).await;
+    let reading = json!({"name": "reading", "allowed_modules": ["files"]});
+    assert_eq!(send(&rack, Method::POST, "/api/personas", &root, reading).await.0, StatusCode::CREATED);
+    let seen = async |key: &str, query: &str| {
+        let (status, listed) =
+            send(&rack, Method::GET, &format!("/api/tools?{query}"), key, Value::Null).await;
+        let Some(tools) = listed["tools"].as_array() else { return Err((status, listed)) };
+        let usable = tools.iter().filter(|tool| tool["enabled"] == true);
+        Ok(usable.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>())
+    };
+    let all = ["admins.only", "echo", "files.erase", "once"];
+    assert_eq!(seen(&root, "level=&persona=").await.unwrap(), all);
+    assert_eq!(seen(&root, "level=user").await.unwrap(), ["echo", "files.erase", "once"]);
+    assert_eq!(seen(&root, "level=guest").await.unwrap(), ["echo", "files.erase", "once"]);
+    assert_eq!(seen(&root, "persona=reading").await.unwrap(), ["files.erase"]);
+    assert_eq!(seen(&root, "level=user&persona=reading&search=erase").await.unwrap(), ["files.erase"]);
+    // It changes nothing of the own calls.
+    assert_eq!(rack.tools(&root).await, all);
+    for (key, query, status, kind) in [
+        (&root, "level=owner", StatusCode::FORBIDDEN, "permission_denied"),
+        (&root, "level=king", StatusCode::BAD_REQUEST, "invalid_request_error"),
+        (&root, "persona=writing", StatusCode::FORBIDDEN, "persona_not_allowed"),
+        (&of_eve, "persona=reading", StatusCode::FORBIDDEN, "persona_not_allowed"),
+        (&ada, "level=guest", StatusCode::FORBIDDEN, "permission_denied"),
+        (&ada, "persona=reading", StatusCode::FORBIDDEN, "permission_denied"),
+    ] {
+        let (got, answer) = seen(key, query).await.unwrap_err();
+        assert_eq!((got, &answer["error"]["type"]), (status, &json!(kind)), "{query}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn u29_the_operator_is_told_what_the_configuration_names_and_is_not_there() {
+    let unknown = |registry: &Registry| vec![format!("deferred_tools: none of {} is `ecko`", registry.len())];
+    let rack = Rack::start_set(Caller::new("local", Permission::User), |settings| {
+        settings.unknown_names = Some(Arc::new(unknown));
+    })
+    .await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let eve = rack.user("acme", "eve", Permission::Admin).await;
+    for (key, is_told) in [(&root, true), (&eve, false)] {
+        let (status, found) = send(&rack, Method::GET, "/api/tool-check", key, Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{found}");
+        let told = json!("deferred_tools: none of 4 is `ecko`");
+        assert_eq!(found["warnings"].as_array().unwrap().contains(&told), is_told, "{found}");
+    }
 }
 
 #[tokio::test]
@@ -65,6 +118,11 @@ async fn u29_only_admins_come_to_what_the_console_shows() {
         (Method::GET, "/api/connected-accounts", Value::Null),
         (Method::DELETE, "/api/connected-accounts/notes?user=ada", Value::Null),
         (Method::POST, "/api/backup", Value::Null),
+        (Method::GET, "/api/traces", Value::Null),
+        (Method::GET, "/api/documents/processing", Value::Null),
+        (Method::POST, "/api/documents/embed-again", Value::Null),
+        (Method::POST, "/api/documents/extract", Value::Null),
+        (Method::DELETE, "/api/documents/extract", Value::Null),
     ] {
         let (status, answer) = send(&rack, method.clone(), path, &ada, body).await;
         assert_eq!(status, StatusCode::FORBIDDEN, "{method} {path}: {answer}");

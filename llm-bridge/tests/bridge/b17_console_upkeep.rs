@@ -11,11 +11,11 @@ use std::{
 
 use async_trait::async_trait;
 use llm_bridge::{
-    server::{Access, BackupFault, BackupFile, ErasePerson, Erased, MakeBackup},
+    server::{Access, BackupFault, BackupFile, ErasePerson, Erased, Examination, MakeBackup, TryTool},
     turn::TurnsElsewhere,
 };
 use registry_core::{
-    Caller, Permission,
+    Caller, Permission, Registry,
     guard::audit::Phase,
     store::{ConnectionStore, Expected, MemoryStore, StateLimits, StateSpace, StateStore, StoredConnection},
 };
@@ -269,4 +269,84 @@ async fn u29_turns_of_other_servers_are_listed_and_stopped_there() {
     let [intent, outcome] = records.as_slice() else { panic!("{records:?}") };
     assert_eq!((intent.tool.as_str(), outcome.success), ("turns.stop", Some(true)));
     assert_eq!(intent.arguments, Some(json!({"id": "7", "user": "ada", "server": "two"})));
+}
+
+/// Tries a tool for as long as there is no permit.
+struct Trying(Arc<tokio::sync::Semaphore>);
+
+impl TryTool for Trying {
+    fn begin(
+        &self,
+        registry: &Registry,
+        caller: Caller,
+        tool: &str,
+        tries: u32,
+    ) -> Result<Examination, String> {
+        if registry.get(tool).is_none() {
+            return Err(format!("there is no tool `{tool}`"));
+        }
+        let (ends, report) = (self.0.clone(), json!({"model": "m", "tries": tries, "by": caller.user}));
+        let report = async move {
+            ends.acquire().await.unwrap().forget();
+            Ok(report)
+        };
+        Ok(Examination { looks_at: Box::new(|| "1/10".to_owned()), report: Box::pin(report) })
+    }
+}
+
+#[tokio::test]
+async fn u29_an_admin_sees_whether_the_model_chooses_a_tool() {
+    let ends = Arc::new(tokio::sync::Semaphore::new(0));
+    let trying = Arc::new(Trying(ends.clone()));
+    let rack = Rack::start_set(Caller::new("local", Permission::User), |settings| {
+        settings.trials = Some(trying);
+    })
+    .await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    let eve = rack.user("acme", "eve", Permission::Admin).await;
+    let ask = async |method: Method, key: &str, body: Value| {
+        let (status, answer) = send(&rack, method, "/api/tool-trial", key, body).await;
+        (status, answer["error"]["type"].as_str().unwrap_or_default().to_owned(), answer)
+    };
+    for method in [Method::GET, Method::POST, Method::DELETE] {
+        assert_eq!(ask(method, &ada, Value::Null).await.0, StatusCode::FORBIDDEN);
+    }
+    for (body, status, kind) in [
+        (json!({"tool": "echo", "tries": 0}), StatusCode::BAD_REQUEST, "invalid_request_error"),
+        (json!({"tool": "echo", "tries": 21}), StatusCode::BAD_REQUEST, "invalid_request_error"),
+        (json!({"tool": "ecko"}), StatusCode::CONFLICT, "tool_not_tried"),
+    ] {
+        let (got, of_kind, answer) = ask(Method::POST, &root, body).await;
+        assert_eq!((got, &*of_kind), (status, kind), "{answer}");
+    }
+    let begin = json!({"tool": "echo", "tries": 20});
+    let (status, _, begun) = ask(Method::POST, &root, begin.clone()).await;
+    assert_eq!((status, &begun["looks_at"]), (StatusCode::ACCEPTED, &json!("1/10")), "{begun}");
+    // Another tenant does not have the tool.
+    for (key, why) in [(&root, "trial_busy"), (&eve, "tool_not_tried")] {
+        let (status, kind, _) = ask(Method::POST, key, json!({"tool": "echo"})).await;
+        assert_eq!((status, &*kind), (StatusCode::CONFLICT, why));
+    }
+    let (_, _, theirs) = ask(Method::GET, &eve, Value::Null).await;
+    assert_eq!((&theirs["tool"], &theirs["running"]), (&Value::Null, &json!(false)), "another tenant's");
+    assert_eq!(ask(Method::DELETE, &eve, Value::Null).await.0, StatusCode::NO_CONTENT);
+    let ended = async || loop {
+        let (_, _, state) = ask(Method::GET, &root, Value::Null).await;
+        if state["running"] == false {
+            return state;
+        }
+    };
+    ends.add_permits(1);
+    let state = ended().await;
+    assert_eq!(state["report"], json!({"model": "m", "tries": 20, "by": "root"}));
+    assert_eq!(ask(Method::POST, &root, begin).await.0, StatusCode::ACCEPTED);
+    assert_eq!(ask(Method::DELETE, &root, Value::Null).await.0, StatusCode::NO_CONTENT);
+    let state = ended().await;
+    assert_eq!((&state["report"], &state["error"]), (&Value::Null, &json!("it was stopped")));
+    let records = rack.audit.records();
+    let tried = records.iter().filter(|one| one.phase == Phase::Outcome && one.tool == "toolrack try");
+    let tried: Vec<_> = tried.map(|one| (&*one.user, one.success)).collect();
+    let [refused, begun] = [("root", Some(false)), ("root", Some(true))];
+    assert_eq!(tried, [refused, begun, refused, ("eve", Some(false)), begun]);
 }

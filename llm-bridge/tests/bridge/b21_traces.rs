@@ -240,6 +240,45 @@ async fn b21_a_trace_that_is_not_kept_is_only_passed_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b21_without_a_collector_the_last_traces_are_kept_and_others_told_nothing_of_them() {
+    let traces = Traces::in_memory(false, 1.0);
+    let first = rack(&traces).await;
+    let id = ask(&first, None).await.unwrap();
+    assert_eq!(told(&first), [None, None], "no model server is told of a span that stays here");
+    let second = rack(&traces).await;
+    assert_eq!(ask(&second, Some(CLIENT)).await.as_deref(), Some("4bf92f3577b34da6a3ce929d0e0e4736"));
+    assert_eq!(told(&second), [Some(CLIENT.to_owned()), Some(CLIENT.to_owned())], "passed on as it came");
+    let get = async |path: &str| -> Value {
+        second.client.get(second.url(path)).send().await.unwrap().json().await.unwrap()
+    };
+    let is_ended = |listed: &Value| {
+        listed["traces"].as_array().unwrap().iter().all(|trace| trace["name"] == "invoke_agent toolrack")
+    };
+    // A turn ends after its last word is sent.
+    let listed = within(async {
+        loop {
+            match get("/api/traces").await {
+                listed if is_ended(&listed) => return listed,
+                _ => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    })
+    .await;
+    let newest: Vec<_> =
+        listed["traces"].as_array().unwrap().iter().map(|trace| &trace["trace_id"]).collect();
+    assert_eq!(newest, [&json!("4bf92f3577b34da6a3ce929d0e0e4736"), &json!(id)]);
+    let turn = &listed["traces"][1];
+    assert_eq!(
+        [&turn["name"], &turn["model"], &turn["calls"], &turn["failed"]],
+        [&json!("invoke_agent toolrack"), &json!("m"), &json!(2), &json!(true)],
+        "{turn}"
+    );
+    let spans = get(&format!("/api/traces/{id}")).await;
+    assert_eq!(spans["spans"].as_array().unwrap().len(), 5, "{spans}");
+    within(traces.flush()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b21_a_collector_that_is_away_holds_up_nobody() {
     let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let traces = Traces::start(settings(&format!("http://{nowhere}/v1/traces"))).unwrap();

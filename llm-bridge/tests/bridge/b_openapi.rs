@@ -17,13 +17,15 @@ use reqwest::{Client, Method, Response, StatusCode, header};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::support::Chats;
+
 fn routes(access: Access) -> Router {
     let registry = Registry::builder().without_compiled().build().unwrap();
     let store = Arc::new(MemoryStore::default());
     let settings = ServerSettings {
         access,
         grace: Duration::from_secs(1),
-        chats: Some(store.clone()),
+        chats: Some(Chats::in_memory()),
         ..ServerSettings::new(Caller::new("ada", Permission::Admin), store)
     };
     let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());

@@ -10,6 +10,7 @@ use llm_bridge::{
 };
 use registry_core::{
     Caller, Permission, Registry,
+    guard::audit::{MemoryAudit, Phase},
     store::{ApiKey, MemoryStore, Store, User},
 };
 use reqwest::{Body, Client, RequestBuilder, Response, StatusCode, header};
@@ -31,6 +32,7 @@ struct Rack {
     client: Client,
     documents: Documents,
     store: Arc<MemoryStore>,
+    audit: Arc<MemoryAudit>,
     _folder: TempDir,
 }
 
@@ -45,14 +47,15 @@ impl Rack {
             grace: Duration::from_secs(1),
             ..ServerSettings::new(Caller::new("local", Permission::User), store.clone())
         };
-        let registry = Registry::builder().without_compiled().build().unwrap();
+        let audit = Arc::new(MemoryAudit::new(100));
+        let registry = Registry::builder().without_compiled().audit(audit.clone()).build().unwrap();
         let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());
         let app = router(backend, settings, CancellationToken::new()).unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, app).await });
         let client = toolrack_http::build_client(|| Client::builder().no_proxy()).unwrap();
-        Self { base, client, documents, store, _folder: folder }
+        Self { base, client, documents, store, audit, _folder: folder }
     }
 
     async fn key(&self, user: &str, level: Permission) -> String {
@@ -214,6 +217,36 @@ async fn p6_users_have_their_own_uploads_guests_none_and_admins_all() {
         assert_eq!(rack.remove(&root, path).await.status(), StatusCode::OK, "{path}");
     }
     assert_eq!(rack.kept().await, ["uploads/ada%2Fnotes/tea.md"]);
+}
+
+#[tokio::test]
+async fn u29_who_has_added_or_removed_a_document_for_all_is_in_the_audit() {
+    let rack = Rack::start(Upload::User).await;
+    let root = rack.key("root", Permission::Admin).await;
+    let bob = rack.key("bob", Permission::User).await;
+    rack.add(&bob, "tea.md", TEA).await;
+    refused(rack.remove(&root, "uploads/eve").await, StatusCode::NOT_FOUND, "document_not_found").await;
+    assert_eq!(rack.remove(&root, "uploads/bob").await.status(), StatusCode::OK);
+    // Who may not leaves none.
+    refused(rack.remove(&bob, "uploads/root/a.md").await, StatusCode::FORBIDDEN, "permission_denied").await;
+    let seen: Vec<_> = rack
+        .audit
+        .records()
+        .into_iter()
+        .map(|record| (record.phase, record.user, record.tool, record.arguments, record.success))
+        .collect();
+    let pair = |user: &str, command: &str, path: &str, success| {
+        [(Phase::Intent, None), (Phase::Outcome, Some(success))].map(|(phase, success)| {
+            let arguments = Some(json!({"paths": [path]}));
+            (phase, user.to_owned(), format!("toolrack documents {command}"), arguments, success)
+        })
+    };
+    let expected = [
+        pair("bob", "add", "uploads/bob/tea.md", true),
+        pair("root", "remove", "uploads/eve", false),
+        pair("root", "remove", "uploads/bob", true),
+    ];
+    assert_eq!(seen, expected.concat());
 }
 
 #[tokio::test]

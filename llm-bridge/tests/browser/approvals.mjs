@@ -125,6 +125,20 @@ export async function approvals(browser) {
     await context.close();
   });
 
+  await check('b17 the time of a call that is joined is counted from when it began', async () => {
+    const now = new Date();
+    const call = asking('c1', { name: 'send_mail', approval: null, answer_by: null, began_at: at(-90, now) });
+    for (const parts of [[call], []]) {
+      // As the chat has it, and as it comes with the stream.
+      const answers = running(parts, { '/api/chats/chat_1/turn': (route) => (parts.length > 0 ? undefined : route.fulfill({ contentType: 'text/event-stream', body: sse({ event: 'snapshot', data: { ...CHAT.messages[1], status: 'running', parts: [call] } }) })) });
+      const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers, null);
+      await card(page, 'send_mail').waitFor();
+      const time = await card(page, 'send_mail').locator('.call-time').innerText();
+      if (!/^9\d s$/.test(time)) throw new Error(`time: ${time}`);
+      await context.close();
+    }
+  });
+
   await check('b17 there is a way back from “why not?” and from the change, by key and by button, and Escape in a field ends no turn', async () => {
     const stops = [];
     const answers = running([asking('c1')], { '/api/chats/chat_1/stop': (route) => { stops.push(route.request().url()); return route.fulfill({ json: { stopped: true } }); } });
@@ -170,7 +184,78 @@ export async function approvals(browser) {
     await context.close();
   });
 
+  await byKeyboard(browser);
   await remembered(browser);
+}
+
+/** Presses Tab until this has the focus. */
+async function tabTo(page, place) {
+  for (let times = 0; times < 60; times += 1) {
+    if (await page.evaluate((selector) => document.activeElement?.matches(selector), place)) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`no ${place} by Tab`);
+}
+
+async function byKeyboard(browser) {
+  const has = (page, place) => page.waitForFunction((selector) => document.activeElement?.matches(selector), place);
+
+  await check('b17 what waits is answered in its card by keyboard alone, and the focus stays at the card', async () => {
+    const { page, context } = await open(browser, WIDE);
+    for (const [button, state] of [['.allow', 'ok'], ['.refuse', 'failed']]) {
+      await ask(page, ERASE);
+      await page.waitForSelector(`.answer:last-child ${button}`);
+      await page.focus('.answer:last-child .call > summary');
+      await tabTo(page, `.answer:last-child ${button}`);
+      await page.keyboard.press('Enter');
+      await page.waitForSelector(`.answer:last-child .call[data-name="erase_note"][data-state="${state}"]`);
+      await has(page, '.answer:last-child .call > summary');
+      await idle(page);
+      await has(page, '.answer:last-child .call > summary');
+    }
+    await context.close();
+  });
+
+  await check('b17 what waits is answered in the inbox by keyboard alone, one after the other, and one is back at the message', async () => {
+    const sent = [];
+    let waiting = ['c1', 'c2', 'c3'].map((id) => approval(id));
+    const answered = (id) => (route) => {
+      sent.push([id, route.request().postDataJSON().approve]);
+      if (id === 'c3') return route.fulfill({ status: 409, json: { error: { message: 'the store is away' } } });
+      waiting = waiting.filter((one) => one.id !== `approval-${id}`);
+      return route.fulfill({ json: {} });
+    };
+    const answers = running(['c1', 'c2'].map((id) => asking(id)), {
+      '/api/approvals': (route) => route.fulfill({ json: { approvals: waiting } }), ...Object.fromEntries(['c1', 'c2', 'c3'].map((id) => [`/api/approvals/approval-${id}`, answered(id)])),
+    });
+    const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
+    await page.waitForSelector('#inbox-open:has-text("3")');
+    await tabTo(page, '#inbox-open');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#inbox[open]');
+    await tabTo(page, '#inbox li:first-child .allow');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#inbox li:nth-child(3)', { state: 'detached' });
+    await has(page, '#inbox li:first-child');
+    await tabTo(page, '#inbox li:first-child .refuse');
+    await page.keyboard.press('Space');
+    await page.waitForSelector('#inbox li:nth-child(2)', { state: 'detached' });
+    await has(page, '#inbox li:first-child');
+    // What could not be answered is there to be answered again.
+    await tabTo(page, '#inbox .allow');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#inbox .ask-fault:has-text("the store is away")');
+    await has(page, '#inbox .allow');
+    waiting = [];
+    await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+    await page.waitForSelector('#inbox .empty');
+    await has(page, '#inbox .empty');
+    equal(sent, [['c1', true], ['c2', false], ['c3', true]], 'answered');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('#inbox', { state: 'detached' });
+    await has(page, '#question');
+    await context.close();
+  });
 }
 
 async function remembered(browser) {

@@ -1,5 +1,7 @@
 // Chats that the server keeps: listed, searched, renamed, pinned, exported, deleted; branches; turns that go on without the page.
 
+import { readFileSync } from 'node:fs';
+
 import { ERASE, QUESTION, URL_UNDER_TEST, answerText, ask, check, equal, idle, open, shot } from './support.mjs';
 
 const rows = (page) => page.locator('.chat-row .chat-title').allInnerTexts();
@@ -222,6 +224,10 @@ export async function chats(browser) {
     const nuts = (await rows(page)).indexOf('Nuts');
     const [download] = await Promise.all([page.waitForEvent('download'), choose(page, nuts, 'Export as Markdown')]);
     equal(download.suggestedFilename(), 'Nuts.md', 'file');
+    if (!readFileSync(await download.path(), 'utf8').includes('Walnut')) throw new Error('the message is not in the Markdown');
+    const [json] = await Promise.all([page.waitForEvent('download'), choose(page, nuts, 'Export as JSON')]);
+    const whole = JSON.parse(readFileSync(await json.path(), 'utf8'));
+    equal([json.suggestedFilename(), whole.title, whole.messages[0].parts[0].text], ['Nuts.json', 'Nuts', 'What is 7 * 6? Walnut'], 'the JSON');
     await page.fill('#question', 'Not sent');
     await choose(page, nuts, 'Delete');
     await page.click('.chat-delete .danger');
@@ -248,6 +254,29 @@ export async function chats(browser) {
     await page.keyboard.press('Escape');
   });
 
+  await check('b17 the model uses the tools that are chosen for its chat, and no others', async () => {
+    const made = async () => {
+      await ask(page, QUESTION);
+      await page.waitForSelector('#stop', { state: 'visible' });
+      await idle(page);
+      return page.locator('.answer:last-child .call[data-name="calculate"][data-state="ok"]').count();
+    };
+    const choose = async (name, chosen) => {
+      await page.click('#settings-open');
+      const changed = page.waitForResponse((response) => response.request().method() === 'POST' && /\/api\/chats\/[^/]+$/.test(response.url()));
+      await page.locator('.choices label', { has: page.locator(`code:text-is("${name}")`) }).locator('input').setChecked(chosen);
+      await changed;
+      await page.keyboard.press('Escape');
+    };
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    equal(await made(), 1, 'calls with all tools');
+    await choose('calculate', false);
+    equal(await made(), 0, 'calls without that tool');
+    await choose('calculate', true);
+    equal(await made(), 1, 'calls with it again');
+  });
+
   await check('b17 a picture goes into a message, and stays with it', async () => {
     await page.click('#new-chat');
     await page.waitForSelector('#welcome');
@@ -262,7 +291,8 @@ export async function chats(browser) {
       document.getElementById('question').dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
     });
     await page.waitForSelector('.attached li:has-text("black.png")');
-    await page.waitForSelector('.attached .part-error:has-text("b.pdf")');
+    await page.waitForSelector('.attached .part-error:has-text("b.pdf: The file cannot be read")');
+    equal(await page.locator('.share').count(), 0, 'offers to share what was meant for the chat');
     await shot(page, 'chats-attached');
     await ask(page, 'What is 3 * 4, and what is in this picture?');
     await idle(page);
@@ -305,6 +335,35 @@ export async function chats(browser) {
     await page.click('#chat-documents button[aria-label="Remove lapsang.md"]');
     await page.waitForSelector('#chat-documents', { state: 'detached' });
     equal(await found(), false, 'found when it is removed');
+  });
+
+  await check('b17 office documents, long JSON and source, mail and texts of any name become documents of the chat, and what cannot be read is said', async () => {
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    const drop = (...files) => page.evaluate(([all]) => {
+      const dataTransfer = new DataTransfer();
+      for (const [name, type, base64] of all) dataTransfer.items.add(new File([Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))], name, { type }));
+      document.getElementById('drop-chat').dispatchEvent(new DragEvent('drop', { dataTransfer, bubbles: true, cancelable: true }));
+    }, [files]);
+    const file = (name, type, text) => [name, type, Buffer.from(text).toString('base64')];
+    await drop(file('film.mp4', 'video/mp4', '\0\0\0 ftypisom'));
+    await page.waitForSelector('.attached .part-error:has-text("film.mp4: Files of this kind cannot be read"):has-text(".docx")');
+    equal([await page.locator('.share').count(), new URL(page.url()).hash], [0, ''], 'offers to share, and the chat that is begun');
+    await drop(
+      ['tea.docx', 'application/vnd.openxmlformats-officedocument.wordprocessingml.document', readFileSync(process.env.TEA_DOCX).toString('base64')],
+      file('prices.json', 'application/json', JSON.stringify({ drinks: Array(20_000).fill('oolong 4') })),
+      file('long.py', '', 'a = 1\n'.repeat(40_000)),
+      file('letter.eml', 'message/rfc822', 'From: ada@example.org\nSubject: Tea\n\nBring rooibos.\n'),
+      file('Recipe', '', 'Sencha is steeped for a minute.\n'),
+    );
+    for (const name of ['tea.docx', 'prices.json', 'long.py', 'letter.eml', 'Recipe']) await page.waitForSelector(`#chat-documents li[data-ready="true"]:has-text("${name}")`);
+    equal(await page.locator('.attached .part-error').count(), 0, 'errors');
+    await ask(page, 'Retrieve documents about how green tea is steeped');
+    await page.waitForSelector('.answer:last-child .call[data-name="retrieve_documents"][data-state="ok"]');
+    await idle(page);
+    await page.locator('.answer:last-child .call summary').click();
+    const found = await page.innerText('.answer:last-child .call-body');
+    if (!found.includes('this chat/tea.docx')) throw new Error(`not found: ${found}`);
   });
 
   await check('chats: no console error, CSP violation or foreign request', () => equal(complaints, [], 'complaints'));

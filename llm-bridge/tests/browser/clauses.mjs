@@ -2,9 +2,10 @@
 
 import { running, sse } from './approvals.mjs';
 import { openKept } from './kept.mjs';
-import { ANSWERS } from './kept_data.mjs';
+import { ANSWERS, NOW } from './kept_data.mjs';
 import { faults } from './looks.mjs';
-import { check, equal, idle, open } from './support.mjs';
+import { PICTURE } from './streams.mjs';
+import { ask, check, equal, idle, open, withoutChats } from './support.mjs';
 
 const CHAT = ANSWERS['/api/chats/chat_1'];
 const [QUESTION, ANSWER] = CHAT.messages;
@@ -54,6 +55,55 @@ export async function clauses(browser) {
     await context.close();
   });
 
+  await check('b17 an answer is made again, and goes on, by the model that gave it, whichever is chosen for the chat', async () => {
+    for (const [button, about] of [['.regenerate', {}], ['.go-on', { finish_reason: 'length' }]]) {
+      const chat = { ...CHAT, settings: { ...CHAT.settings, model: 'qwen3:8b' }, messages: [QUESTION, { ...ANSWER, model: 'gpt-oss:20b', ...about }] };
+      const { sent, answers } = taking(chat, { turn: { message: 'm2', position: 0, here: true }, message: null, answer: { ...ANSWER, status: 'running' } }, { event: 'done', data: ANSWER });
+      const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
+      await page.waitForSelector('.answer .text table');
+      equal([await page.inputValue('#model'), await page.locator('.other-model option').allInnerTexts()], ['qwen3:8b', ['Other model…', 'qwen3:8b']], 'chosen, and others');
+      await page.click(`.answer ${button}`);
+      await idle(page);
+      equal(sent.map(({ model }) => model), ['gpt-oss:20b'], button);
+      await context.close();
+    }
+  });
+
+  await check('b17 each chat keeps its model, and a new one takes what was chosen for a new one', async () => {
+    const sent = [];
+    const { answers } = taking(CHAT, {});
+    const noted = (address, json) => async (route) => {
+      if (route.request().method() !== 'POST') return route.fulfill({ json: ANSWERS[address] ?? json });
+      sent.push([address, route.request().postDataJSON()]);
+      return address.endsWith('/turn') ? route.fulfill({ status: 503, json: { error: { message: 'not now' } } }) : route.fulfill({ json });
+    };
+    const other = { ...CHAT, id: 'chat_2', title: 'Trains to Lyon', settings: { ...CHAT.settings, model: 'gpt-oss:20b' } };
+    const begun = { ...other, id: 'chat_3', title: '', messages: [], leaf: null };
+    const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, {
+      ...answers, '/api/chats': noted('/api/chats', begun), '/api/chats/chat_1': noted('/api/chats/chat_1', CHAT), '/api/chats/chat_2': other, '/api/chats/chat_3/turn': noted('/api/chats/chat_3/turn', {}),
+    });
+    await page.waitForSelector('.answer .text table');
+    await page.selectOption('#model', 'gpt-oss:20b');
+    await page.waitForTimeout(200);
+    equal(sent.splice(0), [['/api/chats/chat_1', { settings: { model: 'gpt-oss:20b' } }]], 'kept for the chat');
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    equal(await page.inputValue('#model'), 'qwen3:8b', 'model of a new chat');
+    await page.click('.chat-row a:has-text("Trains to Lyon")');
+    await page.waitForSelector('.answer .text table');
+    equal(await page.inputValue('#model'), 'gpt-oss:20b', 'model of the chat that is opened');
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    await page.selectOption('#model', 'gpt-oss:20b');
+    await ask(page, 'Hello?');
+    await page.waitForSelector('.answer .error:has-text("not now")');
+    equal(sent.map(([address, { settings, model }]) => [address, settings?.model ?? model]), [['/api/chats', 'gpt-oss:20b'], ['/api/chats/chat_3/turn', 'gpt-oss:20b']], 'begun');
+    await page.reload();
+    await page.waitForSelector('#welcome');
+    equal(await page.inputValue('#model'), 'gpt-oss:20b', 'model of the next new chat');
+    await context.close();
+  });
+
   await check('b17 messages are copied as they were written', async () => {
     const { page, context } = await openKept(browser, '#chat_1', { ...WIDE, permissions: ['clipboard-read', 'clipboard-write'] });
     const copied = () => page.evaluate(() => navigator.clipboard.readText());
@@ -77,12 +127,161 @@ export async function clauses(browser) {
     await context.close();
   });
 
+  await check('b17 the name that a slow model gives a chat is seen', async () => {
+    let [title, lists] = ['What is', 0];
+    const [listed] = ANSWERS['/api/chats'].chats;
+    const answers = running([], {
+      '/api/chats': (route) => {
+        lists += 1;
+        return route.fulfill({ json: { chats: [{ ...listed, title, titled_by: title === 'A sum' ? 'model' : 'question' }], next: null } });
+      },
+      '/api/chats/chat_1/turn': (route) => route.fulfill({ contentType: 'text/event-stream', body: sse({ event: 'done', data: ANSWER }) }),
+    });
+    const { page, context } = await openKept(browser, '#chat_1', WIDE, (one) => one.clock.install({ time: NOW }), answers, null);
+    await page.waitForSelector('.answer .text table');
+    await idle(page);
+    await page.waitForSelector('.chat-title:text-is("What is")');
+    await page.clock.runFor(10_000);
+    title = 'A sum';
+    await page.clock.runFor(10_000);
+    await page.waitForSelector('.chat-title:text-is("A sum")');
+    const before = lists;
+    await page.clock.runFor(60_000);
+    equal(lists, before, 'lists once it has a name');
+    await context.close();
+  });
+
+  await check('b17 thinking is set where the server keeps the chat, and not where nobody would tell the model', async () => {
+    for (const [about, fields] of [[{}, 1], [{ '/api/chats': undefined }, 0]]) {
+      const { page, context } = await openKept(browser, '', WIDE, undefined, { ...ANSWERS, ...about });
+      await page.waitForSelector('#welcome');
+      await page.click('#settings-open');
+      await page.waitForSelector('#settings .tool-choice');
+      equal(await page.locator('#settings label:has-text("Thinking")').count(), fields, 'fields');
+      await context.close();
+    }
+  });
+
+  await found(browser);
+  await pictures(browser);
   await sharing(browser);
   await axe(browser);
 }
 
+async function found(browser) {
+  await check('b17 what a search has found is shown: its message, on whichever branch, at the word', async () => {
+    // On the branch that is not the last, and far above its end.
+    const messages = [];
+    const add = (id, parent, role, text) => messages.push({ ...CHAT.messages[role === 'user' ? 0 : 1], id, parent, parts: said(text) });
+    for (let at = 0; at < 300; at += 1) {
+      const long = 'A paragraph with **some** words in it, that goes on.\n\n'.repeat(at === 41 ? 60 : 3);
+      add(`a${at}`, at === 0 ? null : `a${at - 1}`, at % 2 ? 'assistant' : 'user', at % 2 ? `${long}${at === 41 ? 'Here is a **Walnut** tree.\n\n' : ''}${long}` : `Question ${at}`);
+    }
+    add('b1', 'a0', 'assistant', 'Another answer.');
+    const posts = [];
+    const answers = {
+      ...ANSWERS,
+      '/api/chats': (route) => {
+        const words = new URL(route.request().url()).searchParams.get('search');
+        const [, other] = ANSWERS['/api/chats'].chats;
+        return route.fulfill({ json: words ? { chats: [{ ...other, found: { message: 'a41', text: '… a Walnut tree. …' } }], next: null } : ANSWERS['/api/chats'] });
+      },
+      '/api/chats/chat_2': (route) => {
+        if (route.request().method() === 'POST') posts.push(route.request().postDataJSON());
+        return route.fulfill({ json: { ...CHAT, id: 'chat_2', messages, leaf: 'b1' } });
+      },
+    };
+    const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
+    await page.waitForSelector('.answer .text table');
+    const seen = () => page.waitForFunction(() => {
+      const word = [...document.querySelectorAll('[data-id="a41"] strong')].find((one) => one.textContent === 'Walnut');
+      if (!word) return false;
+      const { top, bottom } = word.getBoundingClientRect();
+      const scroller = document.getElementById('scroller').getBoundingClientRect();
+      return top > scroller.top && bottom < scroller.bottom && CSS.highlights.get('found').size === 1;
+    });
+    await page.keyboard.press('Control+k');
+    await page.waitForSelector('#chats-search:focus');
+    await page.keyboard.type('walnut');
+    await page.waitForSelector('.chat-found:has-text("Walnut")');
+    await page.focus('.chat-row a');
+    await page.keyboard.press('Enter');
+    await seen();
+    await page.waitForTimeout(500);
+    await seen();
+    equal(await page.evaluate(() => document.activeElement.dataset.id), 'a41', 'focus');
+    equal(await page.locator('.question').first().locator('.branches > span').count() + await page.locator('.answer').first().locator('.branches > span').count(), 1, 'branches');
+    // Also where the chat is open, and when the tab is looked at again.
+    await page.evaluate(() => { document.getElementById('scroller').scrollTop = 0; });
+    await page.click('.chat-row a');
+    await seen();
+    await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+    await page.waitForTimeout(300);
+    await seen();
+    equal(posts, [], 'changes of the chat');
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome');
+    equal(await page.evaluate(() => CSS.highlights.get('found').size), 0, 'marks in another chat');
+    await context.close();
+  });
+}
+
+/** A message with two pictures, and the answer of a model that takes none. */
+async function pictures(browser) {
+  const url = `data:image/png;base64,${PICTURE}`;
+  const asked = { ...QUESTION, parts: [...said('What are these?'), { type: 'image', name: 'one.png', url }, { type: 'image', name: 'two.png', url: `${url}#` }] };
+  const error = { type: 'pictures_refused', message: 'the model server answered 500: image input is not supported' };
+  const refused = { ...CHAT, messages: [asked, { ...ANSWER, status: 'failed', parts: [], error }] };
+  const paste = (page) => page.evaluate((data) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.items.add(new File([Uint8Array.from(atob(data), (one) => one.charCodeAt(0))], 'map.png', { type: 'image/png' }));
+    document.getElementById('question').dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+  }, PICTURE);
+
+  await check('b17 it is said that a model sees no pictures, before they are sent', async () => {
+    const models = { data: [{ id: 'qwen3:8b', pictures: false }, { id: 'gpt-oss:20b' }] };
+    for (const answers of [{ ...ANSWERS, '/v1/models': models }, { ...ANSWERS, '/api/chats/chat_1': refused }]) {
+      const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
+      await page.waitForSelector('.answer');
+      await paste(page);
+      await page.waitForSelector('.attached li:has-text("map.png")');
+      await page.waitForSelector('.attached .blind:has-text("qwen3:8b sees no pictures")');
+      await page.selectOption('#model', 'gpt-oss:20b');
+      await page.waitForSelector('.attached .blind', { state: 'detached' });
+      await context.close();
+    }
+  });
+
+  await check('b17 where a model takes no picture it is said so, and it can be asked without', async () => {
+    const answer = { ...ANSWER, id: 'm3', parts: said('I cannot see them.') };
+    const { sent, answers } = taking(refused, { turn: { message: 'm3', position: 0, here: true }, message: null, answer: { ...answer, status: 'running', parts: [] } }, { event: 'done', data: answer });
+    const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
+    await page.waitForSelector('.error:has-text("The model does not take the picture: the model server answered 500: image input is not supported")');
+    await page.click('.without-pictures');
+    await page.waitForSelector('.answer .text:has-text("I cannot see them.")');
+    equal(sent, [{ regenerate: 'm2', without_pictures: true, model: 'qwen3:8b' }], 'sent');
+    await context.close();
+  });
+
+  await check('b17 a picture is left out where a message is edited, by keyboard', async () => {
+    const { sent, answers } = taking(refused, { turn: { message: 'm3', position: 0, here: true }, message: null, answer: { ...ANSWER, id: 'm3', status: 'running', parts: [] } }, { event: 'done', data: { ...ANSWER, id: 'm3' } });
+    const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
+    await page.hover('.question');
+    await page.click('.question .edit');
+    equal(await page.locator('.editor img').count(), 2, 'pictures');
+    await page.focus('.editor [aria-label="Remove one.png"]');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.editor [aria-label="Remove one.png"]', { state: 'detached' });
+    equal(await page.evaluate(() => document.activeElement.matches('.editor textarea')), true, 'focus');
+    await page.keyboard.press('Enter');
+    await idle(page);
+    equal(sent.map(({ content }) => content), [[{ type: 'text', text: 'What are these?' }, { type: 'image_url', image_url: { url: `${url}#` } }]], 'sent');
+    await context.close();
+  });
+}
+
 async function sharing(browser) {
-  const { page, context } = await open(browser, WIDE);
+  const { page, context } = await open(browser, WIDE, withoutChats);
   await check('b17 what does not go into a chat is shared only when that is asked for', async () => {
     await page.evaluate(() => {
       const clipboardData = new DataTransfer();

@@ -243,6 +243,12 @@ export async function consoleOfAdmins(browser) {
     await row(page, 'calculate').first().locator('a:has-text("Trace")').click();
     await page.waitForSelector('.spans ul .span-name:has-text("calculate")');
     await shot(page, 'console-trace');
+    const last = page.locator('table[aria-label="The last ones"] tbody tr').filter({ hasText: 'invoke_agent toolrack' }).first();
+    equal(await last.locator('td[data-title="Calls"]').innerText(), '1', 'calls of the turn');
+    await page.evaluate(() => { location.hash = '#traces'; });
+    await page.waitForSelector('.spans li', { state: 'detached' });
+    await last.locator('a').click();
+    await page.waitForSelector('.spans > li > details .span-name:text-is("invoke_agent toolrack")');
   });
 
   await check('u29 a turn that runs is listed with its tool, and stopped', async () => {

@@ -68,6 +68,25 @@ export async function consoleUpkeep(browser) {
     forget(502);
   });
 
+  await check('u29 the overview says that the store takes nothing, and what could not be delivered or done', async () => {
+    await page.waitForSelector('#fact-schedule:has-text("No call is scheduled")');
+    const fault = { message: "the server's store takes nothing now; see its log", type: 'store_unavailable' };
+    await page.route('**/readyz', (route) => route.fulfill({ status: 503, json: { error: fault } }));
+    const job = { id: 'j1', user: 'ada', tool: 'calculate', arguments: {}, cron: '0 8 * * *', time_zone: 'UTC', next_run: '2026-03-01T12:00:00Z', last_run: { call_id: 'c1', at: '2026-03-01T12:00:00Z', success: false, error: 'timeout' } };
+    await page.route('**/api/jobs', (route) => route.fulfill({ json: { jobs: [job, { ...job, id: 'j2', tool: 'weather', last_run: null }] } }));
+    const letter = { id: 'l1', url: 'https://hook.example', event: {}, attempts: 5, cause: 'status 500', ts: '2026-03-01T12:00:00Z' };
+    await page.route('**/api/dead-letters', (route) => route.fulfill({ json: { dead_letters: [letter, { ...letter, id: 'l2' }] } }));
+    await page.click('#overview-again');
+    await page.waitForSelector('#fact-server .bad:has-text("takes nothing now")');
+    await page.waitForSelector('#fact-schedule .bad a[href="#schedule"]:text-is("Failed last: calculate")');
+    await page.waitForSelector('#fact-letters .bad a[href="#webhooks"]:text-is("2 dead letters")');
+    await shot(page, 'console-overview-ill');
+    for (const address of ['**/readyz', '**/api/jobs', '**/api/dead-letters']) await page.unroute(address);
+    await page.click('#overview-again');
+    await page.waitForSelector('#fact-server .good:has-text("It runs")');
+    forget(503);
+  });
+
   await check('u29 older records and an export are those of the search, and a late answer is not shown', async () => {
     const asked = [];
     await page.route(/\/api\/audit(\/export)?\?/, async (route) => {
@@ -184,14 +203,14 @@ export async function consoleUpkeep(browser) {
 
   await check('u29 the table of tools has tokens, failures and the usual time', async () => {
     const calls = [[100, true], [900, true], [200, false]].map(([duration_ms, success]) => record('erase_note', { duration_ms, success }));
-    await page.route(/\/api\/audit\?limit=1000$/, (route) => route.fulfill({ json: { records: [...calls, record('erase_note', { phase: 'intent', duration_ms: null, success: null }), record('erase_note', { success: false, error: 'approval_pending' })], next: null } }));
+    await page.route(/\/api\/audit\?limit=1000$/, (route) => route.fulfill({ json: { records: [...calls, record('erase_note', { phase: 'intent', duration_ms: null, success: null }), record('erase_note', { success: false, error: 'approval_pending', ts: '2026-03-01T09:00:00Z' })], next: null } }));
     const { tokens } = (await ask(page, 'api/tools')).tools.find(({ name }) => name === 'erase_note');
     await go(page, 'tools');
     const cell = (column) => row(page, 'erase_note').locator(`td[data-title="${column}"]`).innerText();
     await row(page, 'erase_note').locator('td[data-title="Calls"]:text-is("3")').waitFor();
     equal([await cell('Tokens'), await cell('Failed'), await cell('Usual time')], [String(tokens), '1', '200 ms'], 'figures');
     equal(tokens > 0, true, 'tokens');
-    await page.waitForSelector('#section .note:has-text("of the last 1,000 audit records")');
+    equal(await page.locator('#counted').innerText(), `Calls, failures and the usual time (median) are of the last 5 audit records, since ${await page.evaluate(() => new Intl.DateTimeFormat('en-GB', { dateStyle: 'short', timeStyle: 'medium' }).format(new Date('2026-03-01T09:00:00Z')))}.`, 'since when');
     await page.unroute(/\/api\/audit\?limit=1000$/);
   });
 
@@ -207,6 +226,47 @@ export async function consoleUpkeep(browser) {
     await page.keyboard.press('Escape');
   });
 
+  await check('u29 the tools are seen as a guest and under a persona, and only oneself changes them', async () => {
+    await ask(page, 'api/personas', { name: 'nothing', allowed_modules: [] });
+    await go(page, 'overview');
+    await go(page, 'tools');
+    const names = async (query) => (await ask(page, `api/tools?${query}`)).tools.map(({ name }) => name);
+    const own = await names('');
+    const guests = await names('level=guest');
+    equal(guests.length < own.length && guests.includes('calculate'), true, 'tools of a guest');
+    await page.selectOption('#as-level', 'guest');
+    await page.waitForFunction((count) => document.querySelectorAll('.rows tbody tr').length === count, guests.length);
+    equal(await page.locator('.rows tbody td:first-child > code').allInnerTexts(), guests, 'as a guest');
+    equal(await page.locator('.rows :is(button, input)').count(), 0, 'ways to change them');
+    await page.waitForSelector('#seen-as');
+    await shot(page, 'console-tools-as-guest');
+    await page.selectOption('#as-level', '');
+    await page.selectOption('#as-persona', 'nothing');
+    await page.waitForFunction(() => document.querySelectorAll('.rows input[role="switch"]').length === 0);
+    equal((await ask(page, 'api/tools?persona=nothing')).tools.some(({ enabled }) => enabled), false, 'usable under the persona');
+    await page.selectOption('#as-persona', '');
+    await page.waitForFunction((count) => document.querySelectorAll('.rows input[role="switch"]').length === count, own.length);
+    await page.evaluate(() => fetch('api/personas/nothing', { method: 'DELETE' }));
+  });
+
+  await check('u29 the model is asked the questions of a tool, and what it has chosen is shown with what to change', async () => {
+    await page.click('button.link:has-text("erase_note")');
+    await page.click('#trial button[type="submit"]');
+    await page.waitForSelector('#tool .fault:has-text("erase_note has no example")');
+    forget(409);
+    await page.keyboard.press('Escape');
+    // The demo model chooses by the words of a question.
+    await page.click('button.link:has-text("calculate")');
+    await page.fill('#trial input', '2');
+    await page.click('#trial button[type="submit"]');
+    const tried = page.locator('table[aria-label="Does the model choose it?"] tbody tr').first();
+    await tried.locator('td[data-title="Chosen"]:has-text("of 2")').waitFor();
+    await shot(page, 'console-trial');
+    await page.keyboard.press('Escape');
+    const { records } = await ask(page, 'api/audit?tool=toolrack%20try');
+    equal(records.map((one) => [one.record.phase, one.record.arguments.tool, one.record.success]), [['outcome', 'calculate', true], ['intent', 'calculate', null], ['outcome', 'erase_note', false], ['intent', 'erase_note', null]], 'records');
+  });
+
   await check('u29 tools are defined for an API, and checked', async () => {
     await page.click('#definitions summary');
     await page.selectOption('#definitions select', 'anthropic');
@@ -218,6 +278,7 @@ export async function consoleUpkeep(browser) {
     await page.click('#check button');
     await page.waitForSelector('#check p[role="status"]:has-text("tokens in a prompt")');
     await page.waitForSelector('#check li.bad:has-text("sail_times"):has-text("the parameter `port` has no description")');
+    await page.waitForSelector('#check li:has-text("deferred_tools: there is no tool `erase_nots`; did you mean `erase_note`?")');
     await shot(page, 'console-definitions');
     await page.evaluate(() => fetch('api/tools/sail_times', { method: 'DELETE' }));
   });
@@ -267,6 +328,63 @@ export async function consoleUpkeep(browser) {
     await row(page, 'uploads/local/tea.md').waitFor({ state: 'detached' });
   });
 
+  await check('u29 documents of a folder are listed and removed, and it is said that there are more', async () => {
+    const add = (name) => page.evaluate((path) => fetch(`api/documents?name=${path}`, { method: 'POST', headers: { 'content-type': 'application/octet-stream' }, body: `# ${path}\n\nSencha.\n` }).then(({ status }) => status), name);
+    for (const name of ['green/sencha.md', 'green/matcha.md', 'black/assam.md']) equal(await add(name), 200, name);
+    await go(page, 'overview');
+    await go(page, 'documents');
+    await row(page, 'uploads/local/black/assam.md').waitFor();
+    await page.fill('#documents-below input', 'uploads/local/green');
+    await page.press('#documents-below input', 'Enter');
+    await row(page, 'black/assam.md').waitFor({ state: 'detached' });
+    equal(await page.locator('.rows tbody td:first-child').allInnerTexts(), ['uploads/local/green/matcha.md', 'uploads/local/green/sencha.md'], 'of the folder');
+    await page.click('button[title="Remove uploads/local/green/matcha.md"]');
+    await page.click('.sure-yes');
+    await row(page, 'matcha.md').waitFor({ state: 'detached' });
+    await page.click('#documents-below button[title="Remove uploads/local/green"]');
+    await page.waitForSelector('.sure:has-text("Remove 1 document in uploads/local/green?")');
+    await shot(page, 'console-documents-folder');
+    await page.click('.sure-yes');
+    await page.waitForSelector('#section .empty:has-text("no such folder")');
+    await page.route(/\/api\/documents\?/, (route) => route.fulfill({ json: { documents: [{ path: 'a.md', title: 'A', kind: 'markdown', bytes: 5, passages: 1, modified: null, added: '2026-03-01T12:00:00Z', removable: true }], total: 1203, may_add: true, extensions: ['md'], max_bytes: 1 } }));
+    await page.fill('#documents-below input', '');
+    await page.press('#documents-below input', 'Enter');
+    await page.waitForSelector('#documents-more:has-text("1,202 documents are not shown")');
+    await page.unroute(/\/api\/documents\?/);
+    await page.evaluate(() => fetch('api/documents?path=uploads/local', { method: 'DELETE' }));
+    const { records } = await ask(page, 'api/audit?tool=toolrack%20documents%20remove&only=success');
+    equal(records.map(({ record: { arguments: given } }) => given.paths[0]), ['uploads/local', 'uploads/local/green', 'uploads/local/green/matcha.md', 'uploads/local/tea.md'], 'records');
+  });
+
+  await check('u29 vectors are computed again and names extracted, with how far it is', async () => {
+    let [running, embedded, began, stopped] = [false, 0, 0, 0];
+    const extraction = () => ({ running, passages: 3, failed: 1, names: 5, relations: 2, tokens: 900, error: stopped > 0 ? 'it was stopped' : null });
+    await page.route(/\/api\/documents\/(processing|embed-again|extract)$/, (route) => {
+      const [{ pathname }, method] = [new URL(route.request().url()), route.request().method()];
+      if (pathname.endsWith('embed-again')) embedded += 1;
+      if (pathname.endsWith('extract')) [running, began, stopped] = method === 'POST' ? [true, began + 1, 0] : [false, began, 1];
+      return method === 'DELETE' ? route.fulfill({ status: 204 }) : route.fulfill({ json: { embedding_model: 'bge-m3', unextracted: 12, extracts: false, extraction: began > 0 ? extraction() : null } });
+    });
+    await go(page, 'overview');
+    await go(page, 'documents');
+    await page.click('button:text-is("Compute all vectors again…")');
+    await page.click('.sure-yes');
+    await page.waitForSelector('#unextracted:has-text("12 passages")');
+    await page.click('button:text-is("Extract names…")');
+    await page.waitForSelector('.sure:has-text("Ask the model about 12 passages")');
+    await page.click('.sure-yes');
+    await page.waitForSelector('#extraction:has-text("3 passages read, 5 names and 2 relations found"):has-text("It goes on")');
+    await shot(page, 'console-documents-extraction');
+    await page.click('#extract-stop');
+    await page.waitForSelector('#section .fault:has-text("it was stopped")');
+    equal([embedded, began, stopped], [1, 1, 1], 'requests');
+    await page.unroute(/\/api\/documents\/(processing|embed-again|extract)$/);
+    // The server itself has no embedding model.
+    await go(page, 'overview');
+    await go(page, 'documents');
+    await page.waitForSelector('#section :text("A search compares words alone")');
+  });
+
   await check('u29 a scheduled call is listed and removed', async () => {
     const made = await ask(page, 'execute', { tool_name: 'scheduler.add_job', arguments: { tool: 'calculate', cron: '0 8 * * *', arguments: { expression: '1 + 1' }, time_zone: 'UTC' } });
     equal(made.success, true, made.error);
@@ -300,6 +418,36 @@ export async function consoleUpkeep(browser) {
       if (tries > 50) throw new Error('it never came');
       await pause(100);
     }
+  });
+
+  await check('u29 the default persona of a user is seen and chosen, and the last one is taken away only after a question', async () => {
+    for (const name of ['ordering', 'printing']) await ask(page, 'api/personas', { name, allowed_modules: [] });
+    await ask(page, 'api/users', { id: 'gwen', level: 'user' });
+    await ask(page, 'api/users/gwen/personas', { personas: ['ordering', 'printing'] });
+    const personas = async () => (await ask(page, 'api/users')).users.find(({ id }) => id === 'gwen').personas;
+    const until = (wanted) => page.waitForFunction((now) => fetch('api/users').then((answer) => answer.json()).then(({ users }) => users.find(({ id }) => id === 'gwen').personas.join() === now), wanted);
+    await go(page, 'people');
+    const gwen = page.locator('table[aria-label="Users"] tr', { hasText: 'gwen' });
+    await gwen.locator('summary:text-is("ordering (default), printing")').click();
+    equal(await gwen.getByRole('radio', { name: 'ordering for requests of gwen' }).isChecked(), true, 'the default');
+    await gwen.getByRole('radio', { name: 'printing for requests of gwen' }).click();
+    await gwen.locator('summary:text-is("printing (default), ordering")').waitFor();
+    await until('printing,ordering');
+    await shot(page, 'console-personas-of-user');
+    await gwen.getByRole('checkbox', { name: 'printing' }).click();
+    await gwen.locator('summary:text-is("ordering")').waitFor();
+    await gwen.getByRole('checkbox', { name: 'ordering' }).click();
+    await gwen.locator('.sure:has-text("gwen may use all modules")').waitFor();
+    equal(await page.evaluate(() => document.activeElement.textContent), 'Cancel', 'focus');
+    await page.keyboard.press('Escape');
+    equal([await gwen.getByRole('checkbox', { name: 'ordering' }).isChecked(), await personas()], [true, ['ordering']], 'kept');
+    await gwen.getByRole('checkbox', { name: 'ordering' }).click();
+    await gwen.locator('.sure-yes').click();
+    await until('');
+    await page.click('button[title="Remove gwen"]');
+    await page.click('.sure-yes');
+    await gwen.waitFor({ state: 'detached' });
+    for (const name of ['ordering', 'printing']) await page.evaluate((one) => fetch(`api/personas/${one}`, { method: 'DELETE' }), name);
   });
 
   await check('u29 a key that calls for other users is made and says so', async () => {

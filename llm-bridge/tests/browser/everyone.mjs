@@ -129,6 +129,10 @@ export async function everyone(browser) {
       return { ...manifest, icons };
     });
     equal([found.name, found.display, new URL(found.start_url, URL_UNDER_TEST).href, found.icons], ['Toolrack', 'standalone', URL_UNDER_TEST, [true]], 'manifest');
+    const session = await context.newCDPSession(page);
+    const { installabilityErrors: errors } = await session.send('Page.getInstallabilityErrors');
+    // Each of these tests has a window of its own, as a private one.
+    equal(errors.map(({ errorId }) => errorId).filter((id) => id !== 'in-incognito'), [], 'why it cannot be installed');
     await context.close();
   });
 }

@@ -79,6 +79,7 @@ export const ANSWERS = {
     documents: [{ path: 'uploads/ada/coffee.md', title: 'Coffee', kind: 'markdown', bytes: 5120, passages: 12, modified: null, added: '2026-03-01T12:00:00Z', removable: true }],
     total: 1, may_add: true, extensions: ['md'], max_bytes: 52428800,
   },
+  '/api/documents/processing': { embedding_model: 'bge-m3', unextracted: 12, extracts: false, extraction: null },
   '/api/users': { users: [
     { id: 'ada', level: 'admin', personas: [], created_at: '2026-01-05T08:00:00Z', keys: 1 },
     { id: 'max', level: 'user', personas: ['reading'], created_at: '2026-02-05T08:00:00Z', keys: 0 },
@@ -92,6 +93,10 @@ export const ANSWERS = {
   }] },
   '/api/connected-accounts': { accounts: [{ server: 'tracker', user: 'max', issuer: 'https://id.example', since: '2026-02-20T09:00:00Z' }] },
   '/api/turns': { turns: [{ id: '7', server: null, user: 'max', since: '2026-03-02T09:29:00Z', chat: null, model: 'qwen3:8b', rounds: 2, tools: ['web_search'], trace_id: '4bf92f3577b34da6a3ce929d0e0e4736' }] },
+  '/api/traces': { traces: [
+    { trace_id: '4bf92f3577b34da6a3ce929d0e0e4736', name: 'invoke_agent toolrack', model: 'qwen3:8b', calls: 1, began: '2026-03-02T09:20:00Z', duration_ms: 1400, failed: false },
+    { trace_id: '4bf92f3577b34da6a3ce929d0e0e4735', name: 'execute_tool drop_file', model: null, calls: 1, began: '2026-03-02T09:12:00Z', duration_ms: 4100, failed: true },
+  ] },
   '/api/traces/call-3': { trace_id: '4bf92f3577b34da6a3ce929d0e0e4736', spans: [
     { id: '1', parent: null, name: 'chat qwen3:8b', began: '2026-03-02T09:20:00.000Z', duration_ms: 1400, attributes: {}, error: null },
     { id: '2', parent: '1', name: 'execute_tool calculate', began: '2026-03-02T09:20:00.900Z', duration_ms: 12, attributes: {}, error: null },

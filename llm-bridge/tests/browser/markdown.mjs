@@ -1,5 +1,7 @@
 // Markdown whole, and long chats that stay smooth.
 
+import { openKept } from './kept.mjs';
+import { ANSWERS } from './kept_data.mjs';
 import { URL_UNDER_TEST, ask, check, equal, idle, open, shot, withoutChats } from './support.mjs';
 
 const TEXT = `# Heading
@@ -68,6 +70,63 @@ async function slowly(page, text, size, every) {
       return Promise.resolve(new Response(body, { headers: { 'content-type': 'text/event-stream' } }));
     };
   }, [text, size, every]);
+}
+
+/** Lets the model's server say this stream in groups of so many events, one each few milliseconds. */
+async function inGroups(page, events, size, every) {
+  await page.evaluate(([all, length, ms]) => {
+    const real = window.fetch;
+    const encoder = new TextEncoder();
+    window.fetch = (address, options) => {
+      if (!String(address).includes('chat/completions')) return real(address, options);
+      window.fetch = real;
+      let at = 0;
+      const body = new ReadableStream({
+        async pull(controller) {
+          await new Promise((resolve) => { setTimeout(resolve, ms); });
+          controller.enqueue(encoder.encode(all.slice(at, at += length).map((event) => `data: ${event}\n\n`).join('')));
+          if (at >= all.length) controller.close();
+        },
+      });
+      return Promise.resolve(new Response(body, { headers: { 'content-type': 'text/event-stream' } }));
+    };
+  }, [events, size, every]);
+}
+
+/** An answer of so many calls that find passages, each with a text that names one. */
+function manyParts(count) {
+  const events = [];
+  for (let at = 0; at < count; at += 1) {
+    const call = { id: `c${at}`, name: 'retrieve_documents' };
+    const passages = [0, 1, 2].map((more) => ({ source: `notes/document-${(at * 3 + more) % 400}.md`, section: 'A', place: `line ${at}`, text: 'A passage.' }));
+    events.push(
+      { x_toolrack: { type: 'call_started', ...call, arguments: { query: `question ${at}` }, dialect: 'native' } },
+      { x_toolrack: { type: 'call_finished', ...call, success: true, result: { passages }, duration_ms: 1 } },
+      { choices: [{ delta: { content: `Text ${at} rests on document-${(at * 3) % 400}.md, line ${at}, and on nothing else.` } }] },
+    );
+  }
+  return [...events, { choices: [{ delta: {}, finish_reason: 'stop' }] }].map((event) => JSON.stringify(event)).concat('[DONE]');
+}
+
+/** How many seconds of work an answer of so many calls and texts is for the page: that of its scripts, and all of it. */
+async function workOf(browser, count) {
+  const { page, context } = await open(browser, { viewport: { width: 1280, height: 860 } }, withoutChats);
+  const session = await context.newCDPSession(page);
+  await session.send('Performance.enable');
+  const work = async () => {
+    const { metrics } = await session.send('Performance.getMetrics');
+    return ['ScriptDuration', 'TaskDuration'].map((name) => metrics.find((metric) => metric.name === name).value);
+  };
+  await inGroups(page, manyParts(count), 30, 15);
+  const before = await work();
+  await ask(page, 'All of it');
+  await page.waitForSelector('#stop', { state: 'visible' });
+  await page.waitForSelector('#stop', { state: 'hidden', timeout: 120_000 });
+  await page.waitForTimeout(500);
+  const seconds = (await work()).map((after, index) => after - before[index]);
+  equal([await page.locator('.answer .call').count(), await page.locator('.answer .text').count()], [count, count], 'cards and texts');
+  await context.close();
+  return seconds;
 }
 
 /** The page of a server that keeps no chats, whose model says what the test wants. */
@@ -227,6 +286,70 @@ export async function longChats(browser) {
     });
   });
   await context.close();
+  await longKept(browser, messages, answer);
+}
+
+/** The same where the server keeps the chat: opened, looked at again, and joined in the middle of a long answer. */
+async function longKept(browser, messages, answer) {
+  const chat = { ...ANSWERS['/api/chats/chat_1'], messages: messages.map((message) => ({ ...ANSWERS['/api/chats/chat_1'].messages[1], ...message })), leaf: messages.at(-1).id };
+  const begun = { ...chat.messages[1], id: 'joined', parent: chat.leaf, status: 'running', parts: [{ type: 'text', text: answer.slice(0, 100_000) }] };
+  const chunks = answer.slice(100_000).match(/[\s\S]{1,500}/g).map((content) => ({ choices: [{ delta: { content } }] }));
+  let joined = false;
+  const answers = {
+    ...ANSWERS,
+    '/api/chats/chat_1': (route) => route.fulfill({ json: joined ? { ...chat, messages: [...chat.messages, begun], leaf: 'joined', turn: { message: 'joined', position: 0, here: true } } : chat }),
+    '/api/chats/chat_1/turn': () => {},
+  };
+  const { page, context } = await openKept(browser, '', { viewport: { width: 1280, height: 860 } }, undefined, answers, null);
+  await page.waitForSelector('#welcome');
+
+  await check('b17 a kept chat of 500 messages opens at once, and typing is smooth while it is looked at again', async () => {
+    const began = Date.now();
+    await page.click('.chat-row a');
+    await page.waitForSelector('.answer:last-child .text:not(.plain) h1');
+    console.log(`        500 kept messages shown in ${Date.now() - began} ms`);
+    if (Date.now() - began > 5000) throw new Error(`${Date.now() - began} ms`);
+    await smooth(async () => {
+      await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+      return typed(page, 'And while another device may have gone on, one can write here at ease.');
+    });
+  });
+
+  await check('b17 typing is smooth while an answer of 200 KB is joined in its middle', async () => {
+    joined = true;
+    await page.evaluate(([events, end]) => {
+      const real = window.fetch;
+      const encoder = new TextEncoder();
+      window.fetch = (address, options) => {
+        if (!/\/turn\?after/.test(String(address))) return real(address, options);
+        let at = 0;
+        const body = new ReadableStream({
+          async pull(controller) {
+            await new Promise((resolve) => { setTimeout(resolve, 15); });
+            controller.enqueue(encoder.encode(at < events.length ? `id: ${at + 1}\ndata: ${events[at]}\n\n` : `event: done\ndata: ${end}\n\n`));
+            at += 1;
+            if (at > events.length) controller.close();
+          },
+        });
+        return Promise.resolve(new Response(body, { headers: { 'content-type': 'text/event-stream' } }));
+      };
+    }, [chunks.map((chunk) => JSON.stringify(chunk)), JSON.stringify({ ...begun, status: 'done', parts: [{ type: 'text', text: answer }] })]);
+    await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+    await page.waitForSelector('#stop:not([hidden])');
+    await smooth(() => typed(page, 'And while it comes, one can write the next question at ease. '.repeat(2)));
+    await idle(page);
+    await page.waitForSelector('.answer:last-child .hljs-keyword', { state: 'attached' });
+  });
+  await context.close();
+}
+
+export async function manyCalls(browser) {
+  await check('b17 an answer of many calls and texts is no more work for each of them than a short one', async () => {
+    const [few, many] = [await workOf(browser, 250), await workOf(browser, 2000)];
+    const shown = ([scripts, all]) => `${scripts.toFixed(1)} s of scripts, ${all.toFixed(1)} s in all`;
+    console.log(`        250 calls and texts: ${shown(few)}; 2000: ${shown(many)}`);
+    if (many[0] > 16 * few[0]) throw new Error(`${shown(many)} for 2000, ${shown(few)} for 250`);
+  });
 }
 
 /** Of a hundred keys 95 are seen within 50 ms. What else the machine does makes it only slower, so the best of three counts. */

@@ -5,6 +5,7 @@
 //   TOOLRACK_ADMIN_URL  address of a server whose user is an admin, for the console
 //   TOOLRACK_HOOK_URL  who is told of that server's changes of tools
 //   TOOLRACK_MODEL_URL, TOOLRACK_MODEL_FILE  a server whose model the doctor asks, and its configuration
+//   TEA_DOCX       a document of Word about tea
 //   CHROMIUM       the browser, default /usr/bin/chromium
 //   LOOKS          folder with the pictures of the main views that are kept; NEW_LOOKS=1 makes them anew
 //   SHOTS          folder for screenshots; none are taken without it
@@ -24,7 +25,7 @@ import { flow } from './flow.mjs';
 import { german } from './german.mjs';
 import { kept } from './kept.mjs';
 import { languages, looks, server } from './looks.mjs';
-import { longChats, markdown } from './markdown.mjs';
+import { longChats, manyCalls, markdown } from './markdown.mjs';
 import { races } from './races.mjs';
 import { chromium, counted } from './support.mjs';
 
@@ -33,7 +34,7 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
 try {
-  const parts = { desktop, phone, keyed, chats, chatsOnPhone, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, looks, kept, everyone, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleDoctor, consoleForOthers, consoleLooks };
+  const parts = { desktop, phone, keyed, chats, chatsOnPhone, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, manyCalls, looks, kept, everyone, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleDoctor, consoleForOthers, consoleLooks };
   const only = process.argv.slice(2);
   for (const [name, part] of Object.entries(parts)) {
     if (only.length === 0 || only.includes(name)) await part(browser);

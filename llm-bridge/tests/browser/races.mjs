@@ -3,7 +3,7 @@
 import { running, sse } from './approvals.mjs';
 import { openKept } from './kept.mjs';
 import { ANSWERS } from './kept_data.mjs';
-import { ERASE, ask, check, equal, idle, open } from './support.mjs';
+import { ERASE, ask, check, equal, idle, open, withoutChats } from './support.mjs';
 
 const CHAT = ANSWERS['/api/chats/chat_1'];
 const WIDE = { viewport: { width: 1280, height: 900 } };
@@ -123,10 +123,55 @@ async function whileChatsChange(browser) {
     equal([await page.locator('#stop').isVisible(), await page.locator('#send').isVisible()], [true, false], 'Stop and Send');
     await page.fill('#question', 'Not to be lost');
     await page.press('#question', 'Enter');
-    equal(await page.inputValue('#question'), 'Not to be lost', 'what is written');
-    await page.fill('#question', '');
+    await page.waitForSelector('#queue li:has-text("Not to be lost")');
+    equal(await page.inputValue('#question'), '', 'what is written');
     await page.click('#stop');
     await idle(page);
+    await page.waitForSelector('#queue', { state: 'detached' });
+    equal([await page.inputValue('#question'), await page.locator('.asked:text-is("Not to be lost")').count()], ['Not to be lost', 0], 'what is written, and sent');
+    await page.fill('#question', '');
+  });
+
+  await check('b17 what is sent while an answer is made is sent when that is complete, also after a reload, and can be taken back', async () => {
+    await fresh();
+    await ask(page, ERASE);
+    await page.waitForSelector('.answer:last-child .call-ask');
+    await ask(page, 'What is 5 * 5?');
+    await ask(page, 'What is 6 * 6?');
+    await ask(page, 'What is 7 * 7?');
+    const queued = () => page.locator('#queue .part-name').allInnerTexts();
+    equal(await queued(), ['What is 5 * 5?', 'What is 6 * 6?', 'What is 7 * 7?'], 'waiting');
+    await page.reload();
+    await page.waitForSelector('.answer:last-child .call-ask');
+    await page.waitForSelector('#queue li:nth-child(3)');
+    await page.fill('#question', 'and more');
+    await page.focus('#queue [aria-label="Do not send “What is 6 * 6?”"]');
+    await page.keyboard.press('Enter');
+    equal([await queued(), await page.inputValue('#question'), await page.evaluate(() => document.activeElement.id)], [['What is 5 * 5?', 'What is 7 * 7?'], 'What is 6 * 6?\n\nand more', 'question'], 'taken back');
+    await page.click('.answer:last-child .call-ask .refuse');
+    await page.waitForSelector('.asked:text-is("What is 5 * 5?")');
+    await page.waitForSelector('.asked:text-is("What is 7 * 7?")');
+    await page.waitForSelector('.answer:last-child .text:has-text("49")');
+    await idle(page);
+    equal([await asked(page), await page.locator('#queue').count()], [[ERASE, 'What is 5 * 5?', 'What is 7 * 7?'], 0], 'messages');
+    await page.reload();
+    await page.waitForSelector('.answer:last-child .text:has-text("49")');
+    equal(await asked(page), [ERASE, 'What is 5 * 5?', 'What is 7 * 7?'], 'messages that are kept');
+    equal(await page.inputValue('#question'), 'What is 6 * 6?\n\nand more', 'what is written');
+    await page.fill('#question', '');
+  });
+
+  await check('b17 a message waits also where the tab keeps the chat', async () => {
+    const { page: other, context: alone } = await open(browser, WIDE, withoutChats);
+    await ask(other, ERASE);
+    await other.waitForSelector('.answer:last-child .call-ask');
+    await ask(other, 'What is 5 * 5?');
+    await other.waitForSelector('#queue li');
+    await other.click('.answer:last-child .call-ask .refuse');
+    await other.waitForSelector('.answer:last-child .text:has-text("25")');
+    await idle(other);
+    equal(await asked(other), [ERASE, 'What is 5 * 5?'], 'messages');
+    await alone.close();
   });
 
   await check('b17 files come by the button and by drop, many at once, and wait for their own chat', async () => {

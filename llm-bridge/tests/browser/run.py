@@ -49,12 +49,10 @@ parameters = { type = "object", properties = { path = { type = "string", descrip
 implementation = { type = "mock", mock_response = "The file is gone." }
 """
 
-# A server for the console: its user is an admin, and traces are kept, though nobody takes them.
-ADMIN = """
+# A server for the console: its user is an admin, and a name in it is misspelt.
+ADMIN = """deferred_tools = ["erase_nots"]
 [user]
 level = "admin"
-[traces]
-endpoint = "http://127.0.0.1:9"
 """ + CONFIGURATION
 
 # A mailbox, and a way out of it, for a user who is no admin.
@@ -162,7 +160,7 @@ def with_documents(folder):
     configuration = f"[documents]\nfile = '{file}'\n"
     settings = folder / "settings.toml"
     settings.write_text(configuration)
-    environment.output([environment.TOOLRACK, "--config", settings, "documents", "add", folder / "coffee.md"])
+    environment.output([environment.TOOLRACK, "--config", settings, "--data-dir", folder, "documents", "add", folder / "coffee.md"])
     return configuration
 
 
@@ -226,7 +224,7 @@ def main():
     folder = environment.node("node-browser", [HERE / name for name in ("package.json", "package-lock.json")] + sorted(HERE.glob("*.mjs")))
     types = checked_types(folder)
     parts = [part for part in sys.argv[1:] if part != "--new-looks"]
-    looks = {"LOOKS": str(HERE / "looks")}
+    looks = {"LOOKS": str(HERE / "looks"), "TEA_DOCX": str(HERE.parents[2] / "tools/_documents/tests/data/office/tea.docx")}
     if len(parts) < len(sys.argv) - 1:
         parts, looks = ["kept"], {**looks, "NEW_LOOKS": "1"}
     hook = model(Hook)

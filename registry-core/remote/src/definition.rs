@@ -1,6 +1,6 @@
 //! What every definition of a foreign tool is held to.
 
-use registry_core::text::is_invisible;
+use registry_core::{json::parts, text::is_invisible};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 
@@ -53,15 +53,8 @@ fn is_deeper(value: &Value, than: usize) -> bool {
 
 /// The first such character in any text of a definition, names of members included.
 fn find_invisible(value: &Value) -> Option<char> {
-    let in_text = |text: &str| text.chars().find(|c| is_invisible(*c));
-    match value {
-        Value::String(text) => in_text(text),
-        Value::Array(items) => items.iter().find_map(find_invisible),
-        Value::Object(members) => {
-            members.iter().find_map(|(name, value)| in_text(name).or_else(|| find_invisible(value)))
-        }
-        _ => None,
-    }
+    let mut texts = parts(value).flat_map(|(name, part)| name.into_iter().chain(part.as_str()));
+    texts.find_map(|text| text.chars().find(|c| is_invisible(*c)))
 }
 
 pub(crate) fn is_name_character(c: char) -> bool {

@@ -12,8 +12,10 @@ const MAX_SHOWN: usize = 500;
 
 /// A text without what nobody sees, and no longer than fits a line.
 pub(crate) fn shown(text: &str) -> String {
+    // Whatever follows is cut off in any case, and may be megabytes.
+    let beginning = text.chars().take(MAX_SHOWN + 1);
     let visible: String =
-        text.chars().map(|c| if is_invisible(c) || c.is_control() { ' ' } else { c }).collect();
+        beginning.map(|c| if is_invisible(c) || c.is_control() { ' ' } else { c }).collect();
     cut(visible, MAX_SHOWN)
 }
 
@@ -32,6 +34,20 @@ fn without_types(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn b9_a_long_text_is_cut_before_it_is_looked_through() {
+        for (text, is_cut) in [("x".repeat(MAX_SHOWN), false), ("x".repeat(MAX_SHOWN + 1), true)] {
+            assert_eq!(shown(&text) != text, is_cut);
+        }
+        let huge = "\u{200b}é".repeat(8 << 20);
+        let began = std::time::Instant::now();
+        for _ in 0..100 {
+            assert!(shown(&huge).len() <= MAX_SHOWN + "…".len());
+        }
+        // One of them alone would take a good part of a second.
+        assert!(began.elapsed() < std::time::Duration::from_secs(1), "{:?}", began.elapsed());
+    }
 
     #[test]
     fn the_type_of_a_transport_is_not_shown() {

@@ -23,7 +23,7 @@ impl Values {
     }
 
     /// The same for one byte.
-    pub(crate) fn take(&mut self, byte: u8) -> io::Result<()> {
+    fn take(&mut self, byte: u8) -> io::Result<()> {
         match byte {
             _ if self.is_escaped => self.is_escaped = false,
             b'\\' => self.is_escaped = self.is_in_text,

@@ -22,7 +22,7 @@ use crate::{
     clock::Clock,
     content::Content,
     context::Caller,
-    flow::Reads,
+    flow::{HasRead, Reads},
     guard::{
         approval::{Approval, ApprovalState},
         audit::hash_arguments,
@@ -62,11 +62,23 @@ pub(crate) struct Kept {
     pub(crate) caller: Caller,
     pub(crate) scope: String,
     pub(crate) chat_id: Option<String>,
+    /// What its turn had read before it. An earlier version did not write that, so it may have been all.
+    #[serde(default = "anything")]
+    pub(crate) flow: HasRead,
+    /// Whether a person has approved it.
+    #[serde(default)]
+    approved: bool,
     /// The answers so far, in their order.
     answers: Vec<Answered>,
     /// From when on nobody goes on with it.
     expires_at: Timestamp,
     pub(crate) state: KeptState,
+}
+
+fn anything() -> HasRead {
+    let mut read = HasRead::default();
+    read.note(Reads::BOTH, "an earlier version");
+    read
 }
 
 /// A question that has its answer.
@@ -249,9 +261,18 @@ pub(crate) struct Keeping {
     timeout: Duration,
     /// Whether its result is kept too, because nobody waits for it.
     pub(crate) is_unattended: bool,
-    /// Whether it goes on with one that was kept.
-    pub(crate) is_resumed: bool,
+    /// How the call was admitted that was kept, where this goes on with one.
+    pub(crate) admitted: Option<AdmittedBefore>,
     now: Mutex<Now>,
+}
+
+/// What a call that goes on was admitted with, before its process ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AdmittedBefore {
+    /// What its turn had read.
+    pub(crate) reads: Reads,
+    /// Whether a person has approved it.
+    pub(crate) approved: bool,
 }
 
 struct Now {
@@ -270,6 +291,7 @@ pub(crate) struct CallOf<'a> {
     pub(crate) caller: &'a Caller,
     pub(crate) scope: String,
     pub(crate) chat_id: Option<&'a str>,
+    pub(crate) flow: HasRead,
 }
 
 impl Kept {
@@ -282,6 +304,8 @@ impl Kept {
             caller: call.caller.clone(),
             scope: call.scope,
             chat_id: call.chat_id.map(str::to_owned),
+            flow: call.flow,
+            approved: false,
             answers: Vec::new(),
             expires_at: Timestamp::UNIX_EPOCH,
             state: KeptState::Running,
@@ -302,10 +326,25 @@ impl Keeping {
     /// A call that begins, or one that goes on with what was kept under `text`.
     pub(crate) fn new(spot: Spot, means: Means, kept: Kept, text: Option<String>, unattended: bool) -> Self {
         let Means { clock, background, leaving, timeout } = means;
-        let (is_resumed, replay) = (text.is_some(), kept.answers.clone());
+        let admitted = AdmittedBefore { reads: kept.flow.reads(), approved: kept.approved };
+        let (admitted, replay) = (text.is_some().then_some(admitted), kept.answers.clone());
         let kept = Kept { answers: Vec::new(), ..kept };
         let now = Mutex::new(Now { kept, text, replay });
-        Self { spot, clock, background, leaving, timeout, is_unattended: unattended, is_resumed, now }
+        Self { spot, clock, background, leaving, timeout, is_unattended: unattended, admitted, now }
+    }
+
+    /// Adds to what the turn of the call had read what this one has, and gives all of it.
+    pub(crate) fn add_read(&self, read: Option<&HasRead>) -> HasRead {
+        let mut now = self.now.lock();
+        if let Some(read) = read {
+            now.kept.flow.add(read);
+        }
+        now.kept.flow.clone()
+    }
+
+    /// A person has approved the call.
+    pub(crate) fn approve(&self) {
+        self.now.lock().kept.approved = true;
     }
 
     pub(crate) fn key(&self) -> &str {

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::kept::{Keeping, KeptState, Means, Spot};
 use crate::{
     context::{Conversation, Origin, ToolCall, ToolContext},
+    flow::TurnFlow,
     guard::approval::{Approval, ApprovalState},
     outcome::ToolOutcome,
     registry::Registry,
@@ -126,6 +127,7 @@ impl Registry {
         let Some(text) = spot.put(Some(&taken), Some(&text)).await? else { return Ok(None) };
         let call = ToolCall::new(&taken.tool, taken.arguments.clone().into()).with_origin(Origin::Http);
         let mut context = context
+            .with_flow(TurnFlow::after(taken.flow.clone()))
             .with_approval_scope(taken.scope.as_str())
             .with_conversation(Conversation { chat_id: taken.chat_id.clone(), ..Conversation::default() })
             .with_questions()

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     ask::kept::Keeping,
-    flow::{Reads, TurnFlow},
+    flow::{HasRead, Reads, TurnFlow},
     model::Model,
     tenant::DEFAULT_TENANT,
     trace::Trace,
@@ -204,6 +204,15 @@ impl ToolContext {
         self.flow.as_deref()
     }
 
+    /// Adds to what was read before the call.
+    pub(crate) fn add_read(&mut self, read: &HasRead) {
+        if !read.is_empty() {
+            let mut flow = self.flow.as_deref().cloned().unwrap_or_default();
+            flow.read.add(read);
+            self.flow = Some(Arc::new(flow));
+        }
+    }
+
     /// Says that the result of the running call holds this, beside what the [tool](crate::ToolPolicy::reads) always reads. `source` is what a
     /// person knows it by, such as the name of a tool or of a server.
     pub fn has_read(&self, reads: Reads, source: &str) {
@@ -280,12 +289,7 @@ impl ToolContext {
         let mut context = self.clone().of_tenant(Arc::clone(tenant));
         call.parent = context.call.take();
         if let Some(parent) = &call.parent {
-            let read = parent.read.lock();
-            if !read.is_empty() {
-                let mut flow = context.flow.as_deref().cloned().unwrap_or_default();
-                flow.read.add(&read);
-                context.flow = Some(Arc::new(flow));
-            }
+            context.add_read(&parent.read.lock());
         }
         call.nesting = call.parent.as_ref().map_or(0, |parent| parent.nesting + 1);
         context.call = Some(Arc::new(call));

@@ -83,7 +83,9 @@ impl Fitted<'_> {
             }
             Found::Taken(kept, text) if kept.version == self.tool.spec().version => {
                 let approved = kept.arguments.clone();
-                self.keep(Keeping::new(spot, self.means(), *kept, Some(text), false));
+                let keeping = Keeping::new(spot, self.means(), *kept, Some(text), false);
+                self.context.add_read(&keeping.add_read(self.context.flow().map(|flow| &flow.read)));
+                self.keep(keeping);
                 // What a person has approved is made, and nothing else.
                 if approved != self.arguments {
                     self.change(approved);
@@ -128,6 +130,7 @@ impl Fitted<'_> {
             caller: self.context.caller(),
             scope: scope_of(&self.context),
             chat_id: self.context.conversation().chat_id.as_deref(),
+            flow: self.context.flow().map(|flow| flow.read.clone()).unwrap_or_default(),
         }
     }
 

@@ -54,7 +54,8 @@ async fn refund(usage: Arc<dyn Usage>, charge: Charge) {
 impl Guards {
     /// Counts the call, where its tool has a limit.
     pub(super) async fn charge(&self, wanted: Wanted<'_>) -> Result<Option<Box<Charged>>, ToolError> {
-        if !super::limits::is_limited(wanted.tool) {
+        // One that goes on after its process has ended was counted before.
+        if !super::limits::is_limited(wanted.tool) || wanted.admitted_before().is_some() {
             return Ok(None);
         }
         let charge = wanted.charge(wanted.clock.now());

@@ -23,6 +23,7 @@ use serde_json::{Map, Value};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
+    ask::kept::{AdmittedBefore, Keeping},
     background::Background,
     clock::Clock,
     concurrency::{Concurrency, ConcurrencyLimiter, Permit},
@@ -167,6 +168,8 @@ struct Considered {
     reason: Option<String>,
     /// Whether all there is to ask about is that it cannot be undone, which a person can have allowed beforehand.
     by_effect_alone: bool,
+    /// Whether the gate asks for a person.
+    gate_asks: bool,
 }
 
 /// What came of asking.
@@ -180,9 +183,21 @@ pub(crate) enum Admission {
 }
 
 impl Wanted<'_> {
-    fn is_resumed(&self) -> bool {
-        let keeping = self.context.running().and_then(|call| call.asking.keeping());
-        keeping.is_some_and(|keeping| keeping.is_resumed)
+    fn keeping(&self) -> Option<&Keeping> {
+        self.context.running().and_then(|call| call.asking.keeping()).map(|keeping| &**keeping)
+    }
+
+    /// How the call was admitted before its process ended, where it goes on.
+    fn admitted_before(&self) -> Option<AdmittedBefore> {
+        self.keeping().and_then(|keeping| keeping.admitted)
+    }
+
+    /// Whether what a person is to be asked about was answered, or not asked about, when the call was admitted that goes on now: all but
+    /// what was read since, and a gate that asks for a person whom nobody has asked.
+    fn was_asked_before(&self, gate_asks: bool) -> bool {
+        let now = self.context.flow().map(|flow| flow.read.reads()).unwrap_or_default();
+        self.admitted_before()
+            .is_some_and(|before| before.reads.and(now) == before.reads && (before.approved || !gate_asks))
     }
 
     fn charge(&self, at: Timestamp) -> Charge {
@@ -232,11 +247,7 @@ impl Guards {
         wanted: Wanted<'_>,
         decision: &mut Option<Decision>,
     ) -> Result<(Permit, Option<Box<Charged>>, Asked), Admission> {
-        // One that goes on after its process has ended was counted and approved before.
-        let mut charged = match wanted.is_resumed() {
-            true => None,
-            false => self.charge(wanted).await.map_err(Admission::Refused)?,
-        };
+        let mut charged = self.charge(wanted).await.map_err(Admission::Refused)?;
         let entered = match self.ask(wanted, &mut charged, decision).await {
             Ok(asked) => self.enter(wanted).await.map(|permit| (permit, asked)).map_err(Admission::Refused),
             Err(admission) => Err(admission),
@@ -258,6 +269,7 @@ impl Guards {
         let concern = wanted
             .context
             .flow()
+            .filter(|_| !wanted.was_asked_before(false))
             .and_then(|flow| Concern::about(self.flow, flow, wanted.tool, wanted.arguments));
         let reason = match concern {
             None => None,
@@ -273,16 +285,17 @@ impl Guards {
         let mut ask_person =
             reason.is_some() || self.approve_destructive && policy.effect == Effect::Destructive;
         let mut by_effect_alone = ask_person && reason.is_none();
+        let mut gate_asks = false;
         if let Some(gate) = self.gate.as_deref().filter(|_| policy.requires_gate) {
             let (verdict, answer) = Box::pin(weigh(gate, wanted)).await;
             *decision = Some(Decision::new(verdict, gate.name()));
             match answer {
                 GateAnswer::Approved => {}
-                GateAnswer::Pending => (ask_person, by_effect_alone) = (true, false),
+                GateAnswer::Pending => (ask_person, by_effect_alone, gate_asks) = (true, false, true),
                 GateAnswer::Blocked(reason) => return Err(Admission::Blocked(reason)),
             }
         }
-        Ok(Considered { ask_person, reason, by_effect_alone })
+        Ok(Considered { ask_person, reason, by_effect_alone, gate_asks })
     }
 
     /// The gate, and a person where the gate or the tool's effect asks for one.
@@ -292,9 +305,9 @@ impl Guards {
         charged: &mut Option<Box<Charged>>,
         decision: &mut Option<Decision>,
     ) -> Result<Asked, Admission> {
-        let Considered { ask_person, mut reason, by_effect_alone } =
+        let Considered { ask_person, mut reason, by_effect_alone, gate_asks } =
             self.considered(wanted, decision).await?;
-        if !ask_person || wanted.is_resumed() {
+        if !ask_person || wanted.was_asked_before(gate_asks) {
             return Ok(Asked::default());
         }
         let may_remember = by_effect_alone && self.approval_rules;
@@ -324,6 +337,9 @@ impl Guards {
             if let Some(used) = self.take(wanted, approval).await? {
                 if let Some(call) = wanted.context.running().filter(|_| reason.is_some()) {
                     call.is_flow_approved.store(true, Ordering::Relaxed);
+                }
+                if let Some(keeping) = wanted.keeping() {
+                    keeping.approve();
                 }
                 return Ok(Asked { approval: Some(used), changed });
             }

@@ -32,18 +32,21 @@ pub type Made = Result<Option<AnyValue>, ToolError>;
 
 /// A function with `#[resource]`: one static each.
 ///
-/// The methods are the keys of the attribute: `#[resource(timeout = secs(30))]` is `.timeout(secs(30))`.
+/// The keys of the attribute are its public fields.
 #[derive(Debug, Clone, Copy)]
 pub struct ResourcePlugin {
     pub(crate) name: &'static str,
     pub(crate) ty: TypeId,
     pub(crate) type_name: fn() -> &'static str,
-    pub(crate) table: Option<&'static str>,
+    /// The table of the configuration with its settings; by default the one named like the function.
+    pub table: Option<&'static str>,
     pub(crate) settings: TakenSettings,
     pub(crate) asks: &'static [Asked],
     pub(crate) make: Make,
-    pub(crate) needs: Option<&'static str>,
-    pub(crate) timeout: Duration,
+    /// What has to be there for the function to provide something, for listings: `"the variable WEATHER_KEY"`.
+    pub needs: Option<&'static str>,
+    /// How long the function may take at the start; 10 s by default.
+    pub timeout: Duration,
     pub(crate) place: Place,
 }
 
@@ -80,24 +83,6 @@ impl ResourcePlugin {
             timeout: secs(10),
             place,
         }
-    }
-
-    /// The table of the configuration with its settings; by default the one named like the function.
-    pub const fn table(mut self, table: &'static str) -> Self {
-        self.table = Some(table);
-        self
-    }
-
-    /// What has to be there for the function to provide something, for listings: `"the variable WEATHER_KEY"`.
-    pub const fn needs(mut self, needs: &'static str) -> Self {
-        self.needs = Some(needs);
-        self
-    }
-
-    /// How long the function may take at the start; 10 s by default.
-    pub const fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
     }
 
     /// The table that it reads.

@@ -305,7 +305,11 @@ mod tests {
     #[tokio::test]
     async fn p1_what_fails_leaves_the_tools_off_and_the_others_on() {
         let failing = |make| plugin::<One>("one", "one.rs", &[], make);
-        let late = failing(Make::Once(|_, _| Box::pin(std::future::pending()))).timeout(millis(20));
+        let late = ResourcePlugin {
+            timeout: millis(20),
+            ..failing(Make::Once(|_, _| Box::pin(std::future::pending())))
+        };
+        let none = failing(Make::Once(|_, _| Box::pin(async { Ok(None) })));
         for (one, expected) in [
             (
                 failing(Make::Once(|_, _| Box::pin(async { Err(ToolError::failed("no such host")) }))),
@@ -316,11 +320,8 @@ mod tests {
                 "its function panicked: at once",
             ),
             (late, "it was not ready after 0.02 s"),
-            (
-                failing(Make::Once(|_, _| Box::pin(async { Ok(None) }))).needs("the variable ONE"),
-                "the variable ONE",
-            ),
-            (failing(Make::Once(|_, _| Box::pin(async { Ok(None) }))), "`one` in one.rs did not provide it"),
+            (ResourcePlugin { needs: Some("the variable ONE"), ..none }, "the variable ONE"),
+            (none, "`one` in one.rs did not provide it"),
         ] {
             let take = Make::Once(|context, _| {
                 Box::pin(async move {
@@ -366,7 +367,8 @@ mod tests {
             let name = context.caller().user.len();
             gives::<One>().option(u32::try_from(name).ok().filter(|name| *name > 0).map(One))
         });
-        let named = || plugin::<One>("one", "one.rs", &[], by_request).needs("a user with a name");
+        let one = plugin::<One>("one", "one.rs", &[], by_request);
+        let named = || ResourcePlugin { needs: Some("a user with a name"), ..one };
         let resources = start_all(vec![named()]).await.unwrap();
         let ada = ToolContext::new(Caller::new("ada", Permission::User));
         assert_eq!(resources.get::<One>(&ada).unwrap().0, 3);

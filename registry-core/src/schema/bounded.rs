@@ -4,6 +4,7 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 use super::work::Work;
+use crate::json::parts;
 
 /// How large a pattern may be when it is compiled, in bytes.
 pub(super) const MAX_PATTERN: usize = 1 << 20;
@@ -50,21 +51,12 @@ impl BoundedValidator {
 
 /// How many patterns a schema has. A [source's](check_input_among) are counted together.
 pub fn patterns_in(schema: &Value) -> usize {
-    match schema {
-        Value::Array(items) => items.iter().map(patterns_in).sum(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| {
-                patterns_in(value)
-                    + match (name.as_str(), value) {
-                        ("pattern", Value::String(_)) => 1,
-                        ("patternProperties", Value::Object(patterns)) => patterns.len(),
-                        _ => 0,
-                    }
-            })
-            .sum(),
+    let patterns = parts(schema).map(|part| match part {
+        (Some("pattern"), Value::String(_)) => 1,
+        (Some("patternProperties"), Value::Object(patterns)) => patterns.len(),
         _ => 0,
-    }
+    });
+    patterns.sum()
 }
 
 /// Checks that a schema can be that of a tool's arguments.

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use serde_json::{Number, Value, json};
 
 use super::choices::{options, referred};
+use crate::json::parts;
 
 /// Up to here a floating point number has every whole number.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
@@ -16,7 +17,7 @@ pub(crate) fn coerce(value: &mut Value, schema: &Value) {
 
 /// Writes `3.0` as `3` where the schema wants an integer: to JSON Schema both are one, to Rust they are not.
 pub(crate) fn settle_integers(value: &mut Value, schema: &Value) {
-    if has_float(value) {
+    if parts(value).any(|(_, part)| part.is_f64()) {
         Walk::new(schema, &settle).visit(value, schema, 0);
     }
 }
@@ -134,15 +135,6 @@ fn settle(value: &mut Value, schema: &Value) {
         // In this range every whole number is one of both kinds.
         let whole = number as i64;
         *value = whole.into();
-    }
-}
-
-fn has_float(value: &Value) -> bool {
-    match value {
-        Value::Number(number) => number.is_f64(),
-        Value::Array(items) => items.iter().any(has_float),
-        Value::Object(object) => object.values().any(has_float),
-        _ => false,
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     faults::{describe, invalid, not_an_object, too_much},
     has_secret,
 };
-use crate::result::ToolError;
+use crate::{json::parts, result::ToolError};
 
 /// How many faults are reported to the model at once.
 const MAX_FAULTS: usize = 8;
@@ -101,13 +101,8 @@ impl ArgumentChecker {
 
 /// Whether a schema has keywords that can be wrong in a way the meta-schema does not see: patterns, references, other drafts.
 fn needs_validator(schema: &Value) -> bool {
-    match schema {
-        Value::Object(members) => members.iter().any(|(name, value)| {
-            name.starts_with('$') || name.starts_with("pattern") || needs_validator(value)
-        }),
-        Value::Array(items) => items.iter().any(needs_validator),
-        _ => false,
-    }
+    parts(schema)
+        .any(|(name, _)| name.is_some_and(|name| name.starts_with('$') || name.starts_with("pattern")))
 }
 
 /// Arguments that do not fit.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::choices::referred;
+use crate::json::parts;
 
 /// The most steps that validating one value may take: a part of the schema beside a part of the value is one.
 const MAX_STEPS: u64 = 1_000_000;
@@ -152,14 +153,8 @@ fn size_of(value: &Value, most: u64) -> u64 {
 }
 
 fn has_long_text(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.len() > MAX_MATCHED,
-        Value::Array(items) => items.iter().any(has_long_text),
-        Value::Object(members) => {
-            members.iter().any(|(name, value)| name.len() > MAX_MATCHED || has_long_text(value))
-        }
-        _ => false,
-    }
+    parts(value)
+        .any(|(name, part)| name.into_iter().chain(part.as_str()).any(|text| text.len() > MAX_MATCHED))
 }
 
 /// Counts the steps of a validator that looks at everything.

@@ -1,6 +1,5 @@
 //! Keeps everything in memory, until the process ends.
 
-mod chats;
 mod connections;
 
 use std::{
@@ -15,9 +14,8 @@ use tokio::sync::watch;
 
 use super::{
     ApiKey, ConversationError, ConversationLimits, ConversationStore, Expected, Persona, RemovedUser,
-    Session, StateError, StateLimits, StateSpace, StateStore, Store, StoreResult, StoredConnection,
+    Session, Shelf, StateError, StateLimits, StateSpace, StateStore, Store, StoreResult, StoredConnection,
     StoredResponse, StoredTool, StoredTranscript, TranscriptLimits, User,
-    chats::MemoryChats,
     conversations::{MemoryConversations, MemoryTranscripts},
     state::MemoryState,
 };
@@ -44,9 +42,17 @@ struct State {
     transcripts: MemoryTranscripts,
     files: MemoryTranscripts,
     values: MemoryState,
-    chats: MemoryChats,
     /// By tenant, user and server.
     connections: BTreeMap<(String, String, String), StoredConnection>,
+}
+
+impl State {
+    fn shelf(&mut self, shelf: Shelf) -> &mut MemoryTranscripts {
+        match shelf {
+            Shelf::Transcripts => &mut self.transcripts,
+            Shelf::Files => &mut self.files,
+        }
+    }
 }
 
 impl Default for MemoryStore {
@@ -171,7 +177,7 @@ impl Store for MemoryStore {
                 transcripts: state.transcripts.delete_of(tenant, id),
                 files: state.files.delete_of(tenant, id),
                 values: state.values.delete_of(tenant, id),
-                chats: state.chats.delete_of(tenant, id),
+                chats: 0,
             }
         })
     }
@@ -310,10 +316,6 @@ impl ConversationStore for MemoryStore {
         Ok(self.state.lock().conversations.delete(tenant, user, id))
     }
 
-    async fn delete_conversations_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        Ok(self.state.lock().conversations.delete_of(tenant, user))
-    }
-
     async fn delete_expired(&self, since: Timestamp) -> StoreResult<()> {
         self.state.lock().conversations.delete_expired(since);
         Ok(())
@@ -321,23 +323,25 @@ impl ConversationStore for MemoryStore {
 
     async fn keep_transcript(
         &self,
+        shelf: Shelf,
         transcript: StoredTranscript,
         since: Timestamp,
         limits: &TranscriptLimits,
     ) -> StoreResult<()> {
-        self.state.lock().transcripts.keep(transcript, since, limits);
+        self.state.lock().shelf(shelf).keep(transcript, since, limits);
         Ok(())
     }
 
     async fn transcripts(
         &self,
+        shelf: Shelf,
         tenant: &str,
         user: &str,
         keys: &[String],
         since: Timestamp,
         limits: &TranscriptLimits,
     ) -> StoreResult<Vec<StoredTranscript>> {
-        self.read(|state| state.transcripts.find(tenant, user, keys, since, limits))
+        Ok(self.state.lock().shelf(shelf).find(tenant, user, keys, since, limits))
     }
 
     async fn use_transcripts(
@@ -356,37 +360,13 @@ impl ConversationStore for MemoryStore {
         Ok(())
     }
 
-    async fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
-        self.state.lock().transcripts.sweep(since, max_total_bytes);
-        Ok(())
-    }
-
-    async fn keep_file(
+    async fn sweep_transcripts(
         &self,
-        file: StoredTranscript,
+        shelf: Shelf,
         since: Timestamp,
-        limits: &TranscriptLimits,
+        max_total_bytes: u64,
     ) -> StoreResult<()> {
-        self.state.lock().files.keep(file, since, limits);
-        Ok(())
-    }
-
-    async fn file(
-        &self,
-        tenant: &str,
-        user: &str,
-        key: &str,
-        since: Timestamp,
-    ) -> StoreResult<Option<Arc<str>>> {
-        self.read(|state| {
-            let limits = &TranscriptLimits::FILES;
-            let found = state.files.find(tenant, user, &[key.to_owned()], since, limits);
-            found.into_iter().next().map(|file| file.messages)
-        })
-    }
-
-    async fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
-        self.state.lock().files.sweep(since, max_total_bytes);
+        self.state.lock().shelf(shelf).sweep(since, max_total_bytes);
         Ok(())
     }
 }
@@ -421,9 +401,5 @@ impl StateStore for MemoryStore {
         most: usize,
     ) -> StoreResult<Vec<(String, String)>> {
         self.read(|state| state.values.of_users(tenant, name, key, after, most))
-    }
-
-    async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        Ok(self.state.lock().values.delete_of(tenant, user))
     }
 }

@@ -31,7 +31,7 @@ pub use chats::{
 };
 pub use connection::{ConnectionStore, StoredConnection};
 pub use conversations::{
-    ConversationError, ConversationLimits, ConversationStore, Conversations, StoredResponse,
+    ConversationError, ConversationLimits, ConversationStore, Conversations, Shelf, StoredResponse,
     StoredTranscript, TranscriptLimits,
 };
 pub use dead_letters::{DeadLetter, DeadLetters, MemoryDeadLetters};

@@ -7,7 +7,7 @@ use sqlx::{ConnectOptions, sqlite::SqliteConnectOptions};
 #[cfg(feature = "postgres")]
 use sqlx::{Connection, PgConnection};
 
-use crate::sql::{Link, Statement, failure};
+use crate::sql::{Link, failure, statement};
 #[cfg(feature = "sqlite")]
 use registry_core::private::{private_file, private_folder};
 use registry_core::store::StoreError;
@@ -117,16 +117,8 @@ impl HeadStore {
                 let insert = || {
                     let sql = "INSERT INTO audit_heads (tenant, server, seq, removed, line) \
                                VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
-                    let seq = i64::try_from(head.seq).unwrap_or(i64::MAX);
-                    let (tenant, server) = (head.tenant.as_str().into(), head.server.as_str().into());
-                    let values = vec![
-                        tenant,
-                        server,
-                        seq.into(),
-                        i64::from(head.removed).into(),
-                        head.line.as_str().into(),
-                    ];
-                    Statement::new(sql, values)
+                    let KeptHead { tenant, server, seq, removed, line } = head;
+                    statement!(sql, tenant.as_str(), server.as_str(), *seq, *removed, line.as_str())
                 };
                 // The role may be one that makes no tables.
                 if link.fetch(insert()).await.is_err() {
@@ -151,7 +143,7 @@ impl HeadStore {
         self.within(async {
             let mut link = self.connect().await?;
             let chains = "SELECT DISTINCT tenant, server FROM audit_heads ORDER BY tenant, server";
-            let chains = match link.fetch(Statement::new(chains, Vec::new())).await {
+            let chains = match link.fetch(statement!(chains)).await {
                 Ok(chains) => chains,
                 Err(_) => {
                     link.script(TABLE).await?;
@@ -161,10 +153,8 @@ impl HeadStore {
             let mut lines = Vec::new();
             for mut chain in chains {
                 let sql = "SELECT line FROM audit_heads WHERE tenant = $1 AND server = $2 ORDER BY seq DESC LIMIT $3";
-                let most = i64::try_from(most).unwrap_or(i64::MAX);
-                let values = vec![chain.text()?.into(), chain.text()?.into(), most.into()];
-                let found = link.fetch(Statement::new(sql, values)).await?;
-                let found = found.into_iter().rev().map(|mut row| Ok(row.text()?.to_string()));
+                let found = link.fetch(statement!(sql, chain.text()?, chain.text()?, most)).await?;
+                let found = found.into_iter().rev().map(|mut row| row.string());
                 lines.extend(found.collect::<Result<Vec<String>, StoreError>>()?);
             }
             Ok(lines)

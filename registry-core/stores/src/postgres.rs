@@ -11,7 +11,7 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     session,
-    sql::{Database, Link, Row, SqlStore, Statement, failure},
+    sql::{Database, Link, Row, SEARCHER_IDLE, SEARCHERS, SqlStore, Statement, failure},
 };
 use registry_core::store::{StoreError, StoreResult};
 
@@ -62,7 +62,7 @@ pub struct PostgresSettings {
     pub url: String,
     /// The name of this server, for its chain in the audit. Each server has its own.
     pub server: String,
-    /// How many connections read at once at most; one more writes, and one listens.
+    /// How many connections read at once at most; one more writes, one listens, and two search.
     pub readers: u32,
 }
 
@@ -94,6 +94,12 @@ impl PostgresSettings {
                 .max_connections(self.readers)
                 .acquire_timeout(CONNECT)
                 .after_connect(|connection, _| Box::pin(session::limit(connection)))
+                .connect_lazy_with(options.clone()),
+            searchers: PgPoolOptions::new()
+                .max_connections(SEARCHERS)
+                .acquire_timeout(LONGEST)
+                .idle_timeout(SEARCHER_IDLE)
+                .after_connect(|connection, _| Box::pin(session::limit_searches(connection)))
                 .connect_lazy_with(options.clone()),
             _listener: Listener(tokio::spawn(listen(options.clone(), nudge.clone()))),
             options,
@@ -127,6 +133,7 @@ struct Server {
     name: String,
     options: PgConnectOptions,
     readers: PgPool,
+    searchers: PgPool,
     _listener: Listener,
 }
 
@@ -163,6 +170,11 @@ impl Database for Server {
     async fn read(&self, statement: Statement) -> StoreResult<Vec<Row>> {
         let reading = async { self.readers.acquire().await.map_err(failure)?.fetch(statement).await };
         tokio::time::timeout(LONGEST, reading).await.unwrap_or_else(|_| Err(no_answer()))
+    }
+
+    async fn search(&self, statement: Statement) -> StoreResult<Vec<Row>> {
+        let searching = async { self.searchers.acquire().await.map_err(failure)?.fetch(statement).await };
+        tokio::time::timeout(LONGEST, searching).await.unwrap_or_else(|_| Err(no_answer()))
     }
 
     fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement> {

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use sqlx::PgConnection;
+use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
+
+use crate::sql::SEARCH;
 
 /// What a client that stands still or is gone may keep the others waiting for: a transaction in which it says nothing is ended before
 /// those who wait for its locks give up, and a statement before [the writer](crate::sql) gives up waiting, so that it does not go on without
@@ -32,4 +34,14 @@ pub(crate) async fn limit(connection: &mut PgConnection) -> Result<(), sqlx::Err
         "off" => Ok(()),
         _ => Err(sqlx::Error::Io(io::Error::other("it is read-only now, as a standby is"))),
     }
+}
+
+/// Limits a new session in which searches are made, whatever the URL says of the time of statements.
+///
+/// # Errors
+/// As those of [`limit`].
+pub(crate) async fn limit_searches(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    limit(connection).await?;
+    let limited = format!("SET statement_timeout = '{}s'", SEARCH.as_secs());
+    connection.execute(AssertSqlSafe(limited)).await.map(drop)
 }

@@ -14,7 +14,7 @@ use sqlx::{
 };
 use tokio::{sync::watch, time::sleep};
 
-use crate::sql::{Database, Link, Row, SqlStore, Statement, failure};
+use crate::sql::{Database, Link, Row, SEARCH, SEARCHER_IDLE, SEARCHERS, SqlStore, Statement, failure};
 use registry_core::{
     private::{private_file, private_folder},
     store::{StoreError, StoreResult},
@@ -120,6 +120,10 @@ impl SqliteSettings {
             path: self.file.clone(),
             identity: identity(&self.file),
             readers: SqlitePoolOptions::new().max_connections(4).connect_lazy_with(options.clone()),
+            searchers: SqlitePoolOptions::new()
+                .max_connections(SEARCHERS)
+                .idle_timeout(SEARCHER_IDLE)
+                .connect_lazy_with(options.clone()),
             options,
             patience: self.busy_timeout,
         };
@@ -155,6 +159,7 @@ struct File {
     options: SqliteConnectOptions,
     patience: Duration,
     readers: SqlitePool,
+    searchers: SqlitePool,
 }
 
 /// The device and the number of a file; `None` where there is none, or the system has no such numbers.
@@ -195,6 +200,18 @@ impl Database for File {
 
     async fn read(&self, statement: Statement) -> StoreResult<Vec<Row>> {
         async { self.readers.acquire().await.map_err(failure)?.fetch(statement).await }.await
+    }
+
+    async fn search(&self, statement: Statement) -> StoreResult<Vec<Row>> {
+        async {
+            let mut connection = self.searchers.acquire().await.map_err(failure)?;
+            let deadline = Instant::now() + SEARCH;
+            // Asked at each row, of which one may take long, and also where nobody waits for the answer any more.
+            let is_in_time = move || Instant::now() < deadline;
+            connection.lock_handle().await.map_err(failure)?.set_progress_handler(1, is_in_time);
+            connection.fetch(statement).await
+        }
+        .await
     }
 
     fn begin(&self, _: &BTreeSet<i32>) -> Vec<Statement> {

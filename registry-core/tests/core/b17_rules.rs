@@ -9,6 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use registry_core::{
     Caller, Conversation, Effect, ErrorKind, Permission, Registry, RegistryBuilder, ToolCall, ToolContext,
     ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
@@ -21,7 +22,8 @@ use registry_core::{
     },
     handler_fn,
     store::{
-        Expected, MemoryStore, StateError, StateLimits, StateSpace, StateStore, StoreError, StoreResult,
+        Expected, MemoryStore, StateError, StateLimits, StateSpace, StateStore, Store, StoreError,
+        StoreResult,
     },
 };
 use serde_json::{Value, json};
@@ -402,10 +404,6 @@ impl StateStore for Flaky {
     ) -> StoreResult<Vec<(String, String)>> {
         self.0.states_of_users(tenant, name, key, after, most).await
     }
-
-    async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        self.0.delete_state_of(tenant, user).await
-    }
 }
 
 #[tokio::test]
@@ -423,6 +421,6 @@ async fn b17_where_rules_cannot_be_read_or_are_off_or_went_with_their_person_the
     assert_eq!(off.fate(json!({"path": "a"})).await, "asked");
     assert_eq!(offered(&off.registry).await, []);
     assert!(!off.registry.applies(&off.registry.approval_rules("ada").await.unwrap()[0]));
-    assert_eq!(store.delete_state_of("default", "ada").await.unwrap(), 1);
+    assert_eq!(store.0.remove_user("default", "ada", Timestamp::UNIX_EPOCH).await.unwrap().values, 1);
     assert_eq!(site.fate(json!({"path": "c"})).await, "asked");
 }

@@ -9,16 +9,20 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
+use jiff::Timestamp;
 use registry_core::{
     Caller, Effect, ErrorKind, Permission, QuestionCallState, Registry, ToolCall, ToolContext, ToolOutcome,
     ToolPolicy, ToolResult, ToolSpec,
+    flow::{HasRead, Reads, Sends, TurnFlow},
     guard::{
         approval::{Approval, ApprovalAnswer, ApprovalState, MemoryApprovals},
         audit::MemoryAudit,
+        gate::{Gate, GateAnswer, GateError, GateRequest},
         limits::MemoryUsage,
     },
     handler_fn,
-    store::{Expected, MemoryStore, StateLimits, StateSpace, StateStore},
+    store::{Expected, MemoryStore, StateLimits, StateSpace, StateStore, Store},
     testing::TestClock,
 };
 use serde_json::{Value, json};
@@ -71,6 +75,11 @@ impl Shared {
 
     fn server_with(&self, policy: ToolPolicy, version: &str) -> Registry {
         let registry = self.empty();
+        self.add_to(&registry, policy, version);
+        registry
+    }
+
+    fn add_to(&self, registry: &Registry, policy: ToolPolicy, version: &str) {
         let (begun, ended) = (Arc::clone(&self.begun), Arc::clone(&self.ended));
         let handler = handler_fn(move |context: ToolContext, arguments: serde_json::Map<String, Value>| {
             let (begun, ended) = (Arc::clone(&begun), Arc::clone(&ended));
@@ -85,7 +94,6 @@ impl Shared {
         let spec =
             ToolSpec { version: Some(version.into()), ..ToolSpec::new("pay", json!({"type": "object"})) };
         registry.register(spec, policy, Some(handler)).unwrap();
-        registry
     }
 
     fn ended(&self) -> u32 {
@@ -375,7 +383,7 @@ async fn b19_what_was_kept_of_a_waiting_call_goes_with_its_user_and_with_time() 
     let asked = killed(shared.server()).await;
     let server = shared.server();
     let answered = answer(&server, &asked, "Bea").await;
-    shared.state.delete_state_of("default", "ada").await.unwrap();
+    shared.state.remove_user("default", "ada", Timestamp::UNIX_EPOCH).await.unwrap();
     assert!(resume(&server, &answered).await.is_none());
     assert_eq!(server.call_of_question(&answered).await.unwrap(), None);
     // Another user's question is nobody else's.
@@ -466,4 +474,154 @@ async fn b19_an_answer_that_is_too_long_is_refused_and_the_question_stays() {
     let error = server.answer_question(&asked.id, "ada", long).await.unwrap_err();
     assert!(error.to_string().contains("more than the 65536 bytes"), "{error}");
     answer(&server, &asked, "Bea").await;
+}
+
+/// A policy of a tool that stays here and says nothing of anybody.
+const QUIET: ToolPolicy =
+    ToolPolicy { effect: Effect::Read, reads: Some(Reads::NOTHING), sends: Some(Sends::Nothing), ..POLICY };
+
+/// A server whose tool asks, and then sends something outside by another one.
+fn sending(shared: &Shared) -> Registry {
+    let registry = shared.empty();
+    let handler = handler_fn(|context: ToolContext, _| async move {
+        context.ask("Which account?", ["Savings", "Joint"]).await?;
+        let context = context.clone().with_approval_wait(Duration::ZERO);
+        let sent = context.call("send", json!({"text": "secret"})).await;
+        Ok(ToolResult::new(
+            sent.map_or_else(|error| error.message().to_owned(), |sent| sent.value.to_string()),
+        ))
+    });
+    let spec = |name: &str| ToolSpec::new(name, json!({"type": "object"}));
+    registry.register(spec("pay"), QUIET, Some(handler)).unwrap();
+    let outside = ToolPolicy { sends: Some(Sends::Outside), resumable: false, ..QUIET };
+    let sent = handler_fn(async |_: ToolContext, _| Ok(ToolResult::new("sent")));
+    registry.register(spec("send"), outside, Some(sent)).unwrap();
+    registry
+}
+
+fn after(reads: Reads) -> TurnFlow {
+    let mut read = HasRead::default();
+    read.note(reads, "mailbox");
+    TurnFlow::after(read)
+}
+
+/// Makes a call in a turn that has read this, and kills the server while its first question waits.
+async fn killed_after_reading(registry: Registry, reads: Reads) -> Approval {
+    let calling = registry.clone();
+    let mut calling = Box::pin(async move {
+        let context = ada(&calling, Permission::User).with_questions().with_flow(after(reads));
+        let context = context.with_question_wait(Duration::from_secs(600));
+        calling.execute(&context, ToolCall::new("pay", json!({"n": 40}))).await
+    });
+    let asked = tokio::select! {
+        outcome = &mut calling => panic!("{outcome:?}"),
+        asked = question(&registry, "Which account?") => asked,
+    };
+    std::mem::forget(calling);
+    std::mem::forget(registry);
+    asked
+}
+
+#[tokio::test(start_paused = true)]
+async fn b20_a_call_that_is_made_anew_stands_where_its_turn_stood() {
+    for (reads, told) in [(Reads::PRIVATE, "waits for a person"), (Reads::NOTHING, "sent")] {
+        // By whoever has the answer.
+        let shared = Shared::default();
+        let asked = killed_after_reading(sending(&shared), reads).await;
+        let server = sending(&shared);
+        let answered = answer(&server, &asked, "Joint").await;
+        let outcome = resume(&server, &answered).await.unwrap();
+        assert!(outcome.for_model().contains(told), "{reads:?}: {}", outcome.for_model());
+        let records = shared.audit.records();
+        let pay = records.iter().rev().find(|record| record.tool == "pay").unwrap();
+        assert_eq!(pay.has_read.reads(), reads);
+
+        // By the same call, in a turn of which nothing is known.
+        let shared = Shared::default();
+        let asked = killed_after_reading(sending(&shared), reads).await;
+        let server = sending(&shared);
+        answer(&server, &asked, "Joint").await;
+        let outcome = call(&server).await;
+        assert!(outcome.for_model().contains(told), "{reads:?}: {}", outcome.for_model());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn b20_what_an_earlier_version_kept_of_a_waiting_call_may_have_read_anything() {
+    let shared = Shared::default();
+    let asked = killed_after_reading(sending(&shared), Reads::NOTHING).await;
+    let key = shared.state.state_keys(&kept_of_ada()).await.unwrap().remove(0);
+    let text = shared.state.state(&kept_of_ada(), &key).await.unwrap().unwrap();
+    let mut kept: Value = serde_json::from_str(&text).unwrap();
+    assert!(kept.as_object_mut().unwrap().remove("flow").is_some());
+    let limits = StateLimits::DEFAULT;
+    let text = kept.to_string();
+    shared.state.put_state(&kept_of_ada(), &key, Some(&text), Expected::Anything, &limits).await.unwrap();
+    let server = sending(&shared);
+    let answered = answer(&server, &asked, "Joint").await;
+    let outcome = resume(&server, &answered).await.unwrap();
+    assert!(outcome.for_model().contains("waits for a person"), "{}", outcome.for_model());
+}
+
+#[tokio::test(start_paused = true)]
+async fn b20_a_call_that_goes_on_in_a_turn_that_has_read_more_is_asked_about() {
+    const ACTS: ToolPolicy = ToolPolicy { effect: Effect::Write, ..QUIET };
+    for (before, now, is_asked) in
+        [(Reads::NOTHING, Reads::UNTRUSTED, true), (Reads::NOTHING, Reads::PRIVATE, false)]
+    {
+        let shared = Shared::default();
+        let asked = killed_after_reading(shared.server_with(ACTS, "1.0.0"), before).await;
+        let server = shared.server_with(ACTS, "1.0.0");
+        answer(&server, &asked, "Joint").await;
+        let context = ada(&server, Permission::User).with_questions().with_flow(after(now));
+        let context = context.with_question_wait(Duration::from_secs(1)).with_approval_wait(Duration::ZERO);
+        let outcome = server.execute(&context, ToolCall::new("pay", json!({"n": 40}))).await;
+        let kind = outcome.result.unwrap_err().kind();
+        let expected = if is_asked { ErrorKind::ApprovalPending } else { ErrorKind::AnswerPending };
+        assert_eq!(kind, expected, "{before:?} {now:?}");
+    }
+}
+
+/// A gate that may come to ask for a person.
+struct Says(fn() -> GateAnswer);
+
+#[async_trait]
+impl Gate for Says {
+    fn name(&self) -> &str {
+        "rules of the house"
+    }
+
+    async fn check(&self, _: GateRequest<'_>) -> Result<GateAnswer, GateError> {
+        async { Ok((self.0)()) }.await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_a_gate_that_asks_for_a_person_only_when_a_call_goes_on_gets_one() {
+    const GATED: ToolPolicy = ToolPolicy { requires_gate: true, ..POLICY };
+    let shared = Shared::default();
+    let server = |says: fn() -> GateAnswer| {
+        let builder = Registry::builder().without_compiled().approvals(shared.approvals.clone());
+        let builder = builder.clock(Arc::new(shared.clock.clone())).gate(Arc::new(Says(says)));
+        let builder = builder.usage(shared.usage.clone()).state(shared.state.clone());
+        let registry = builder.audit(shared.audit.clone()).build().unwrap();
+        shared.add_to(&registry, GATED, "1.0.0");
+        registry
+    };
+    let asked = killed(server(|| GateAnswer::Approved)).await;
+    let later = server(|| GateAnswer::Pending);
+    let answered = answer(&later, &asked, "Bea").await;
+    let (outcome, ()) = tokio::join!(resume(&later, &answered), async {
+        let waiting = loop {
+            if let Some(waiting) = later.pending_approvals().await.unwrap().pop() {
+                break waiting;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        };
+        let no =
+            ApprovalAnswer { approve: false, by: "ada".into(), reason: None, content: None, arguments: None };
+        later.answer_approval(&waiting.id, no).await.unwrap();
+    });
+    assert!(!outcome.unwrap().is_success());
+    assert_eq!((shared.begun.load(Ordering::SeqCst), shared.ended()), (1, 0));
 }

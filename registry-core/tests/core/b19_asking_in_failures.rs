@@ -64,10 +64,6 @@ impl StateStore for Failing {
     ) -> StoreResult<Vec<(String, String)>> {
         self.kept.states_of_users(tenant, name, key, after, most).await
     }
-
-    async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        self.kept.delete_state_of(tenant, user).await
-    }
 }
 
 /// What a call comes to whose store fails so many times when the answer is there.

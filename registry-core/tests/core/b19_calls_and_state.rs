@@ -140,10 +140,6 @@ impl registry_core::store::StateStore for Broken {
     ) -> registry_core::store::StoreResult<Vec<(String, String)>> {
         async { Ok(Vec::new()) }.await
     }
-
-    async fn delete_state_of(&self, _: &str, _: &str) -> registry_core::store::StoreResult<usize> {
-        async { Ok(0) }.await
-    }
 }
 
 #[tokio::test]

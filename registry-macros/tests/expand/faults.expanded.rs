@@ -24,7 +24,7 @@ const _: () = {
     const __RETURNS: __private::Returns<String> = __private::returns::<String, _>();
     const __PLUGIN: __private::Plugin = {
         let mut __plugin = __private::unregistered();
-        __plugin = __plugin.gate(true);
+        __plugin.policy.requires_gate = true;
         __plugin
     };
 };

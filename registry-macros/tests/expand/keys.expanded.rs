@@ -30,25 +30,30 @@ const _: () = {
                 line: ::core::line!(),
             },
         );
-        __plugin = __plugin.name("forget_all");
-        __plugin = __plugin.title("Forget");
-        __plugin = __plugin.version("1.2.0-rc.1");
-        __plugin = __plugin.tags(&["memory", "danger"]);
-        __plugin = __plugin.permission(Permission::Owner);
-        __plugin = __plugin.cost(Cost::Cheap);
-        __plugin = __plugin.timeout(secs(10));
-        __plugin = __plugin.cooldown(minutes(1));
-        __plugin = __plugin.daily_limit(3);
-        __plugin = __plugin.gate(true);
-        __plugin = __plugin.effect(Effect::Destructive);
-        __plugin = __plugin.idempotent(true);
-        __plugin = __plugin
-            .reads(__private::Reads::PRIVATE.and(__private::Reads::UNTRUSTED));
-        __plugin = __plugin.sends(__private::Sends::Outside);
-        __plugin = __plugin.deferred(true);
-        __plugin = __plugin.text_tag(__private::TextTag::new("FORGET"));
-        __plugin = __plugin.enabled(|ctx| ctx.caller().level > Permission::Admin);
-        __plugin = __plugin.deprecated("use `forget`");
+        __plugin.name = "forget_all";
+        __plugin.title = ::core::option::Option::Some("Forget");
+        __plugin.version = ::core::option::Option::Some("1.2.0-rc.1");
+        __plugin.tags = &["memory", "danger"];
+        __plugin.policy.permission = Permission::Owner;
+        __plugin.policy.cost = Cost::Cheap;
+        __plugin.policy.timeout = secs(10);
+        __plugin.policy.cooldown = minutes(1);
+        __plugin.policy.daily_limit = 3;
+        __plugin.policy.requires_gate = true;
+        __plugin.policy.effect = Effect::Destructive;
+        __plugin.policy.idempotent = true;
+        __plugin.policy.reads = ::core::option::Option::Some(
+            __private::Reads::PRIVATE.and(__private::Reads::UNTRUSTED),
+        );
+        __plugin.policy.sends = ::core::option::Option::Some(__private::Sends::Outside);
+        __plugin.policy.deferred = true;
+        __plugin.policy.text_tag = ::core::option::Option::Some(
+            __private::TextTag::new("FORGET"),
+        );
+        __plugin.enabled = ::core::option::Option::Some(|ctx| {
+            ctx.caller().level > Permission::Admin
+        });
+        __plugin.deprecated = ::core::option::Option::Some("use `forget`");
         __plugin
     };
     __private::inventory::submit!(__PLUGIN);
@@ -113,22 +118,19 @@ const _: () = {
                 line: ::core::line!(),
             },
         );
-        __plugin = __plugin
-            .examples(
-                &[
-                    __private::PluginExample {
-                        question: "Greet Ada twice.",
-                        arguments: &[
-                            ("name", __private::Literal::Text("Ada")),
-                            ("times", __private::Literal::Integer(2)),
-                        ],
-                    },
-                    __private::PluginExample {
-                        question: "Greet.",
-                        arguments: &[],
-                    },
+        __plugin.examples = &[
+            __private::PluginExample {
+                question: "Greet Ada twice.",
+                arguments: &[
+                    ("name", __private::Literal::Text("Ada")),
+                    ("times", __private::Literal::Integer(2)),
                 ],
-            );
+            },
+            __private::PluginExample {
+                question: "Greet.",
+                arguments: &[],
+            },
+        ];
         __plugin
     };
     __private::inventory::submit!(__PLUGIN);

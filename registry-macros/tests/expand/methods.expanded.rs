@@ -57,7 +57,7 @@ const _: () = {
                 line: ::core::line!(),
             },
         );
-        __plugin = __plugin.timeout(secs(1));
+        __plugin.policy.timeout = secs(1);
         __plugin
     };
     __private::inventory::submit!(__PLUGIN);

@@ -36,9 +36,9 @@ const _: () = {
                 line: ::core::line!(),
             },
         );
-        __resource = __resource.table("shop");
-        __resource = __resource.needs("the key");
-        __resource = __resource.timeout(secs(5));
+        __resource.table = ::core::option::Option::Some("shop");
+        __resource.needs = ::core::option::Option::Some("the key");
+        __resource.timeout = secs(5);
         __resource
     };
     __private::inventory::submit!(__RESOURCE);

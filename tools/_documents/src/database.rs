@@ -10,6 +10,9 @@ use sqlx::{FromRow, sqlite::SqliteRow};
 
 use super::{Contents, MetadataRows, query::TextQuery};
 
+/// How long a statement may take by which somebody looks something up.
+pub(super) const SEARCHING: Duration = Duration::from_secs(5);
+
 /// A database, as a tenant sees it.
 pub(super) trait Database: Send + Sync + 'static {
     /// Statements that are kept whole, or none of them.
@@ -41,7 +44,13 @@ pub(super) trait Database: Send + Sync + 'static {
     fn rows<T: AnyRow>(&self, statement: Statement)
     -> impl Future<Output = Result<Vec<T>, ToolError>> + Send;
 
-    /// The same, or an error where that takes longer. Then the database goes on with it no more.
+    /// What somebody looks up: the same, or an error where it takes longer than [`SEARCHING`].
+    fn found<T: AnyRow>(
+        &self,
+        statement: Statement,
+    ) -> impl Future<Output = Result<Vec<T>, ToolError>> + Send;
+
+    /// The same with a time of its own, on the few connections for what takes long. The database goes on with it no more after that.
     fn rows_within<T: AnyRow>(
         &self,
         statement: Statement,

@@ -112,10 +112,15 @@ impl Documents {
         };
         let mut wanted = if vector.is_some() { limit.saturating_mul(CANDIDATES) } else { limit };
         loop {
-            let by_words = self.index.search(query, wanted, filter);
+            let by_words = {
+                let (index, query, filter) = (Arc::clone(&self.index), query.to_owned(), filter.clone());
+                self.placed(&self.places.words, async move { index.search(&query, wanted, &filter).await })
+            };
             let by_meaning = async {
-                let (embedding, vector) = (self.embedding.as_ref()?, vector.as_ref()?);
-                embedding.nearest(&*self.index, vector, wanted, filter).await
+                let (embedding, vector) = (Arc::clone(self.embedding.as_ref()?), vector.clone()?);
+                let (index, filter) = (Arc::clone(&self.index), filter.clone());
+                let compared = async move { Ok(embedding.nearest(&*index, &vector, wanted, &filter).await) };
+                self.placed(&self.places.vectors, compared).await.ok().flatten()
             };
             let (by_words, by_meaning) = tokio::join!(by_words, by_meaning);
             let by_words = by_words?;

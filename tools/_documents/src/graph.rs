@@ -123,14 +123,14 @@ pub(super) struct Edge {
 
 /// The name of that key.
 async fn entity<D: Database>(database: &D, key: &str) -> Result<Option<Entity>, ToolError> {
-    Ok(database.rows(Statement::new(database, D::SQL.entity).given(key)).await?.pop())
+    Ok(database.found(Statement::new(database, D::SQL.entity).given(key)).await?.pop())
 }
 
 /// At most five names that have the key in theirs, or one of its longer words; those that have the key and are mentioned most first.
 async fn similar_names<D: Database>(database: &D, key: &str) -> Result<Vec<String>, ToolError> {
     let words = Value::from(key.split(' ').collect::<Vec<_>>()).to_string();
     let similar = Statement::new(database, D::SQL.similar_names).given(key).given(&*words);
-    Ok(database.rows(similar).await?.into_iter().map(|(name,)| name).collect())
+    Ok(database.found(similar).await?.into_iter().map(|(name,)| name).collect())
 }
 
 /// At most `limit` relations of some names, most often said first; only those of one kind where it is named. Those that are only
@@ -150,7 +150,7 @@ async fn edges<D: Database>(
     );
     let names = Value::from(names).to_string();
     let edges = Statement::new(database, edges).given(&*names);
-    database.rows(edges.given(relation.map(str::to_owned)).given(limit)).await
+    database.found(edges.given(relation.map(str::to_owned)).given(limit)).await
 }
 
 /// What was found on the way from a name.

@@ -50,9 +50,10 @@ use std::{collections::HashSet, path::PathBuf, sync::Arc};
 pub use graph::{Graph, GraphPath, GraphQuery, GraphRelation, GraphStep};
 use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
+use tracing::Instrument;
 
 use chats::is_place_of_chats;
-use registry_core::{DEFAULT_TENANT, ToolContext, ToolError, tenant_path};
+use registry_core::{DEFAULT_TENANT, ToolContext, ToolError, UserPlaces, tenant_path};
 use tenants::Tenants;
 
 pub use chats::ChatDocuments;
@@ -84,6 +85,25 @@ pub struct Documents {
     is_of_chats: bool,
     /// The folders of chats that have documents, as far as it was looked.
     chats: Arc<Mutex<HashSet<String>>>,
+    /// The tenant and the user who asks; nobody where the program does.
+    user: Option<(String, String)>,
+    places: Arc<Places>,
+}
+
+/// What one user has looked up at once of each kind: connections are few, and how long a question takes is up to who asks it.
+const OF_ONE_USER: usize = 1;
+
+struct Places {
+    words: UserPlaces,
+    vectors: UserPlaces,
+    selects: UserPlaces,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        let [words, vectors, selects] = [(); 3].map(|()| UserPlaces::new(OF_ONE_USER));
+        Self { words, vectors, selects }
+    }
 }
 
 impl Documents {
@@ -125,6 +145,8 @@ impl Documents {
             is_by_tenant: true,
             is_of_chats: false,
             chats: Arc::default(),
+            user: None,
+            places: Arc::default(),
         }
     }
 
@@ -132,6 +154,37 @@ impl Documents {
     #[must_use]
     pub fn for_tenant(&self, tenant: &str) -> Self {
         Self { index: self.tenants.index(tenant), is_of_chats: false, ..self.clone() }
+    }
+
+    /// The documents of a user's tenant, for requests of that user, which wait for each other before they hold up those of others.
+    #[must_use]
+    pub fn for_user(&self, (tenant, user): (&str, &str)) -> Self {
+        Self { user: Some((tenant.to_owned(), user.to_owned())), ..self.for_tenant(tenant) }
+    }
+
+    /// Looks something up in a place of the user's. It has its place until it ends, also where nobody waits for it any more: so does its
+    /// connection.
+    async fn placed<T: Send + 'static>(
+        &self,
+        places: &UserPlaces,
+        work: impl Future<Output = Result<T, ToolError>> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let Some((tenant, user)) = &self.user else { return work.await };
+        let place = places.enter(tenant, user).await;
+        let work = async move {
+            let _place = place;
+            work.await
+        };
+        tokio::spawn(work.in_current_span()).await?
+    }
+
+    /// The rows of one SQL `SELECT`, as [`DocumentIndex::select`] gives them.
+    ///
+    /// # Errors
+    /// When it is refused or wrong, or the store fails.
+    pub async fn select(&self, sql: &str) -> Result<MetadataRows, ToolError> {
+        let (index, sql) = (Arc::clone(&self.index), sql.to_owned());
+        self.placed(&self.places.selects, async move { index.select(&sql).await }).await
     }
 
     /// The documents of each tenant that are open: that was asked for in the last ten minutes. Those of its chats are by themselves.
@@ -153,7 +206,7 @@ impl Documents {
     /// # Errors
     /// Why tools have no documents: there are none of the tenant yet.
     pub fn for_request(&self, context: &ToolContext) -> Result<Self, String> {
-        let documents = self.for_tenant(context.tenant());
+        let documents = self.for_user((context.tenant(), context.caller().user.as_str()));
         match documents.are_there() || documents.of_request_chat(context).is_some() {
             true => Ok(documents),
             false => Err(missing("there are none yet; add some with", "add", "PATH…", context)),
@@ -213,7 +266,58 @@ impl DocumentGraph {
     /// # Errors
     /// When no document has the name, which lists those that are near, or the store fails.
     pub async fn search(&self, query: &GraphQuery) -> Result<Graph, ToolError> {
-        self.0.graph(query).await
+        let Documents { index, places, .. } = &self.0;
+        let (index, query) = (Arc::clone(index), query.clone());
+        self.0.placed(&places.words, async move { index.graph(&query).await }).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::{sync::oneshot, time::timeout};
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(200);
+    const ADA: (&str, &str) = ("default", "ada");
+
+    #[tokio::test]
+    async fn a40_a_user_looks_up_one_thing_of_each_kind_at_once_and_holds_up_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let documents = Documents::in_file(folder.path().join("documents.db"));
+        let text = b"Green tea is steeped at 75 degrees.";
+        documents.add(read::document("tea.txt", DocumentKind::Text, text, None).unwrap()).await.unwrap();
+        let query = GraphQuery { entity: "tea".into(), depth: 1, relation: None, limit: 1 };
+        let waits = async |user| {
+            let documents = documents.for_user(("default", user));
+            let graph = DocumentGraph(documents.clone());
+            [
+                timeout(SOON, documents.search("tea", 1, &DocumentFilter::default())).await.is_err(),
+                timeout(SOON, graph.search(&query)).await.is_err(),
+                timeout(SOON, documents.select("SELECT path FROM documents")).await.is_err(),
+            ]
+        };
+        let words = documents.places.words.enter(ADA.0, ADA.1).await;
+        assert_eq!([waits("ada").await, waits("bob").await], [[true, true, false], [false; 3]]);
+        drop(words);
+        let _selects = documents.places.selects.enter(ADA.0, ADA.1).await;
+        assert_eq!([waits("ada").await, waits("bob").await], [[false, false, true], [false; 3]]);
+    }
+
+    #[tokio::test]
+    async fn a40_what_is_looked_up_has_its_place_until_it_ends_also_where_nobody_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let documents = Documents::in_file(folder.path().join("documents.db")).for_user(ADA);
+        let (ends, waits) = oneshot::channel::<()>();
+        let work = async move { Ok(waits.await.is_ok()) };
+        assert!(timeout(SOON, documents.placed(&documents.places.words, work)).await.is_err());
+        let next = documents.placed(&documents.places.words, async { Ok(()) });
+        let mut next = Box::pin(next);
+        assert!(timeout(SOON, &mut next).await.is_err(), "the first has not ended");
+        drop(ends);
+        timeout(Duration::from_secs(20), next).await.unwrap().unwrap();
     }
 }
 

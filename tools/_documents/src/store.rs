@@ -124,7 +124,7 @@ impl<D: Database> DocumentIndex for D {
         let matching = async |beginning| {
             let words = D::query(&asked, beginning);
             let found = Statement::new(self, [PASSAGE, D::SQL.matching].concat()).given(&*words);
-            self.rows(best::<D>(found, limit, filter)).await
+            self.found(best::<D>(found, limit, filter)).await
         };
         let mut passages = matching(false).await?;
         if passages.len() < limit {

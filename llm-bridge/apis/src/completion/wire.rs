@@ -7,6 +7,7 @@ use super::decode::{read_frame, read_reply};
 use crate::{
     Decode, Encoded, Failure, Framing, Omission, Provider, Request, ResponseFormat, Wire,
     decoder::{StreamDecoder, WholeDecoder},
+    ollama::leave_out_loading,
     openai::failure_of,
     wire::{passing_omissions, post, retry_after},
 };
@@ -81,6 +82,8 @@ pub struct CompletionWire {
     pub num_ctx: Option<u64>,
     /// How long Ollama keeps the model loaded.
     pub keep_alive: Option<String>,
+    /// Whether the client may say how Ollama loads the model, as in [`OllamaWire`](crate::ollama::OllamaWire).
+    pub loads: bool,
 }
 
 impl Wire for CompletionWire {
@@ -217,6 +220,12 @@ impl CompletionWire {
     fn ollama(&self, request: &Request) -> Map<String, Value> {
         let passing = |name| request.passing.get(Provider::Ollama, name);
         let read = |name| passing(name).and_then(|json| serde_json::from_str::<Value>(json.get()).ok());
+        let said = ["options", "keep_alive"].into_iter();
+        let mut said: Map<String, Value> =
+            said.filter_map(|name| Some((name.to_owned(), read(name)?))).collect();
+        if !self.loads {
+            leave_out_loading(&mut said);
+        }
         let mut options = self.sampling(request);
         if let Some(most) = request.sampling.max_tokens {
             options.insert("num_predict".to_owned(), json!(most));
@@ -224,14 +233,15 @@ impl CompletionWire {
         if let Some(size) = self.num_ctx {
             options.insert("num_ctx".to_owned(), json!(size));
         }
-        if let Some(Value::Object(others)) = read("options") {
+        if let Some(Value::Object(others)) = said.remove("options") {
             options.extend(others);
         }
         let format = request.format.as_ref().map(|format| match format {
             ResponseFormat::JsonObject => json!("json"),
             ResponseFormat::JsonSchema { schema, .. } => schema.clone(),
         });
-        let keep_alive = read("keep_alive").or_else(|| self.keep_alive.as_ref().map(|time| json!(time)));
+        let keep_alive =
+            said.remove("keep_alive").or_else(|| self.keep_alive.as_ref().map(|time| json!(time)));
         let fields = [
             ("model", request.model.as_ref().map(|model| json!(model))),
             ("prompt", Some(json!(self.prompt))),

@@ -14,7 +14,7 @@ pub(crate) mod tools;
 mod wire;
 
 pub use front::OllamaFront;
-pub use wire::OllamaWire;
+pub use wire::{OllamaWire, leave_out_loading};
 
 use crate::Provider;
 

@@ -31,6 +31,39 @@ pub struct OllamaWire {
     pub num_ctx: Option<u64>,
     /// How long the model stays loaded (`keep_alive`), where the client does not say; `None` for the server's default.
     pub keep_alive: Option<String>,
+    /// Whether the client may say how the model is loaded, which counts for all who ask it: for how long, with which size of the context, on
+    /// what. Otherwise nothing of that is sent ([`leave_out_loading`]).
+    pub loads: bool,
+}
+
+/// The options that say how the model chooses its words. All others have Ollama load the model anew.
+const CHOOSING: &[&str] = &[
+    "frequency_penalty",
+    "min_p",
+    "mirostat",
+    "mirostat_eta",
+    "mirostat_tau",
+    "num_keep",
+    "num_predict",
+    "penalize_newline",
+    "presence_penalty",
+    "repeat_last_n",
+    "repeat_penalty",
+    "seed",
+    "stop",
+    "temperature",
+    "tfs_z",
+    "top_k",
+    "top_p",
+    "typical_p",
+];
+
+/// Leaves out of a request to Ollama what says how the model is loaded.
+pub fn leave_out_loading(request: &mut serde_json::Map<String, Value>) {
+    request.remove("keep_alive");
+    if let Some(Value::Object(options)) = request.get_mut("options") {
+        options.retain(|name, _| CHOOSING.contains(&name.as_str()));
+    }
 }
 
 impl Wire for OllamaWire {
@@ -95,7 +128,8 @@ impl OllamaWire {
         names: &'a CallNames<'a>,
     ) -> Body<'a> {
         let passing = &request.passing;
-        let own = self.keep_alive.as_deref().filter(|_| passing.get(API, "keep_alive").is_none());
+        let is_said = self.loads && passing.get(API, "keep_alive").is_some();
+        let own = self.keep_alive.as_deref().filter(|_| !is_said);
         Body {
             model: request.model.as_deref(),
             messages: messages.iter().flat_map(|message| messages_of(message, names)).collect(),
@@ -114,9 +148,13 @@ impl OllamaWire {
                 sampling: &request.sampling,
                 num_ctx: self.num_ctx,
                 others: passing.get(API, "options"),
+                loads: self.loads,
             },
             keep_alive: own,
-            passing: Fields { fields: passing.to(API), but: &["options"] },
+            passing: Fields {
+                fields: passing.to(API),
+                but: if self.loads { &["options"] } else { &["keep_alive", "options"] },
+            },
         }
     }
 }
@@ -126,6 +164,7 @@ struct Options<'a> {
     sampling: &'a Sampling,
     num_ctx: Option<u64>,
     others: Option<&'a RawJson>,
+    loads: bool,
 }
 
 impl Options<'_> {
@@ -146,7 +185,10 @@ impl Serialize for Options<'_> {
         let mut others: serde_json::Map<String, Value> =
             self.others.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default();
         // Nothing is what Ollama has by default.
-        others.retain(|name, value| name != "num_ctx" || !value.is_null());
+        others.retain(|name, value| match self.loads {
+            true => name != "num_ctx" || !value.is_null(),
+            false => CHOOSING.contains(&name.as_str()),
+        });
         let own = self.num_ctx.filter(|_| !others.contains_key("num_ctx"));
         let sampling = self.sampling;
         let mut map = serializer.serialize_map(None)?;

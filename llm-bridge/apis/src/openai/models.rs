@@ -29,5 +29,6 @@ fn entry(model: &ListedModel) -> Map<String, Value> {
     for name in ["context_length", "max_model_len"] {
         entry.extend(model.context.map(|context| (name.to_owned(), context.into())));
     }
+    entry.extend(model.pictures.map(|pictures| ("pictures".to_owned(), pictures.into())));
     entry
 }

@@ -382,6 +382,7 @@ fn b13_a_stop_sequence_that_the_server_names_is_the_reason() {
         tokens: Vec::new(),
         num_ctx: None,
         keep_alive: None,
+        loads: false,
     };
     for (word, reason) in [("END", stopped), ("", FinishReason::Stop)] {
         let reply = json!({"content": "a", "stop": true, "stop_type": "word", "stopping_word": word});

@@ -10,6 +10,7 @@ use toolrack_apis::{
     MediaSource, Message, Part, Passing, Piece, Progress, Provider, RawJson, Reasoning, Request,
     ResponseFormat, Role, Seal, SealKind, Thinking, ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent,
     Usage, Wire,
+    completion::{CompletionForm, CompletionWire},
     ollama::{OllamaFront, OllamaWire, models},
     openai::OpenAiFront,
 };
@@ -17,6 +18,11 @@ use toolrack_apis::{
 use crate::strategies::{name, passing, sampling, text, without_media_in_results};
 
 const API: Provider = Provider::Ollama;
+
+/// A wire that sends all that the client says.
+fn whole() -> OllamaWire {
+    OllamaWire { loads: true, ..OllamaWire::default() }
+}
 
 fn decode(front: OllamaFront, body: &[u8]) -> Result<Decoded, BadRequest> {
     front.decode(&http::Request::new(()).into_parts().0, body)
@@ -27,7 +33,7 @@ fn chat(body: &Value) -> Result<Decoded, BadRequest> {
 }
 
 fn wire(request: &Request) -> (Value, Vec<String>) {
-    let encoded = OllamaWire::default().request(request, "");
+    let encoded = whole().request(request, "");
     let omitted = encoded.omissions.iter().map(ToString::to_string).collect();
     (serde_json::from_slice(encoded.http.body()).unwrap(), omitted)
 }
@@ -119,7 +125,7 @@ fn request() -> impl Strategy<Value = Request> {
 proptest! {
     #[test]
     fn b13_ollama_a_request_survives_the_wire_and_the_front(request in request()) {
-        let encoded = OllamaWire::default().request(&request, "");
+        let encoded = whole().request(&request, "");
         prop_assert_eq!(&encoded.omissions, &[]);
         prop_assert_eq!(encoded.http.uri().path(), "/api/chat");
         prop_assert_eq!(decode(OllamaFront::Chat, encoded.http.body()).unwrap().request, request);
@@ -420,6 +426,19 @@ fn b13_ollama_a_model_of_another_server_has_its_context_and_what_it_can() {
 }
 
 #[test]
+fn g12_a_list_says_whether_a_model_sees_pictures_where_its_server_does() {
+    for (entry, pictures) in [
+        (json!({"id": "a", "architecture": {"input_modalities": ["text", "image"]}}), json!(true)),
+        (json!({"id": "b", "architecture": {"input_modalities": ["text"]}}), json!(false)),
+        (json!({"id": "c"}), Value::Null),
+    ] {
+        let model = ListedModel::read(entry).unwrap();
+        let told: Value = serde_json::from_slice(OpenAiFront.model(&model).body()).unwrap();
+        assert_eq!(told["pictures"], pictures, "{told}");
+    }
+}
+
+#[test]
 fn b13_ollama_a_malformed_body_names_the_field() {
     let with = |fields: Value| {
         let mut body = json!({"messages": [{"role": "user", "content": "hi"}]});
@@ -531,7 +550,7 @@ fn b13_ollama_what_cannot_be_said_is_reported() {
         passing,
         ..Request::default()
     };
-    let encoded = OllamaWire::default().request(&request, "");
+    let encoded = whole().request(&request, "");
     let paths: Vec<&str> = encoded.omissions.iter().map(|omission| omission.path.as_str()).collect();
     assert_eq!(
         paths,
@@ -571,8 +590,41 @@ fn b13_ollama_what_cannot_be_said_is_reported() {
 }
 
 #[test]
+fn b14_ollama_is_told_by_nobody_else_how_to_load_a_model() {
+    let wire = OllamaWire { num_ctx: Some(16_384), keep_alive: Some("1h".into()), loads: false };
+    let sent = json!({
+        "messages": [{"role": "user", "content": "hi"}],
+        "keep_alive": 0,
+        "truncate": true,
+        "options": {"num_ctx": 1_000_000, "num_gpu": 0, "num_batch": 1, "use_mmap": false, "temperature": 0.5, "repeat_penalty": 1.5},
+    });
+    let request = chat(&sent).unwrap().request;
+    let body: Value = serde_json::from_slice(wire.request(&request, "").http.body()).unwrap();
+    assert_eq!(body["options"], json!({"temperature": 0.5, "num_ctx": 16_384, "repeat_penalty": 1.5}));
+    assert_eq!((&body["keep_alive"], &body["truncate"]), (&json!("1h"), &json!(true)));
+    let left = OllamaWire::default();
+    let body: Value = serde_json::from_slice(left.request(&request, "").http.body()).unwrap();
+    assert_eq!((&body["options"]["num_ctx"], &body["keep_alive"]), (&Value::Null, &Value::Null));
+
+    let raw = |loads: bool| CompletionWire {
+        form: CompletionForm::Ollama,
+        prompt: "hi".to_owned(),
+        stop: Vec::new(),
+        tokens: Vec::new(),
+        num_ctx: Some(16_384),
+        keep_alive: Some("1h".into()),
+        loads,
+    };
+    let body: Value = serde_json::from_slice(raw(false).request(&request, "").http.body()).unwrap();
+    assert_eq!(body["options"], json!({"temperature": 0.5, "num_ctx": 16_384, "repeat_penalty": 1.5}));
+    assert_eq!(body["keep_alive"], json!("1h"));
+    let body: Value = serde_json::from_slice(raw(true).request(&request, "").http.body()).unwrap();
+    assert_eq!((&body["options"]["num_ctx"], &body["keep_alive"]), (&json!(1_000_000), &json!(0)));
+}
+
+#[test]
 fn b13_ollama_the_operator_sets_what_the_client_does_not() {
-    let wire = OllamaWire { num_ctx: Some(16_384), keep_alive: Some("1h".into()) };
+    let wire = OllamaWire { num_ctx: Some(16_384), keep_alive: Some("1h".into()), loads: true };
     let sent = |body: Value, definitions: &str| {
         let request = chat(&body).unwrap().request;
         serde_json::from_slice::<Value>(wire.request(&request, definitions).http.body()).unwrap()

@@ -111,7 +111,8 @@ impl Settings {
         ServerSettings {
             upload: self.documents.upload,
             upload_limits: UploadLimits::new(most, size),
-            extracting: self.documents.extract.then(|| self.language_model()),
+            extractor: Some(self.language_model()),
+            extracts: self.documents.extract,
             ..server
         }
     }

@@ -209,7 +209,7 @@ impl Settings {
             "conversations": self.conversations,
             "audit": {"heads_seconds": self.audit.heads_seconds, "retention_days": self.audit.retention_days},
             "documents": self.documents.shown(),
-            "traces": {"endpoint": self.traces.endpoint, "content": self.traces.content, "sample": self.traces.sample},
+            "traces": {"endpoint": self.traces.endpoint, "keep": self.traces.keep, "content": self.traces.content, "sample": self.traces.sample},
             "mcp": self.mcp,
         })
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::traces::TraceSettings;
+use crate::traces::{TraceSettings, Traces};
 
 /// Below the address of a collector, the path at which it takes spans.
 const PATH: &str = "/v1/traces";
@@ -13,8 +13,10 @@ const PATH: &str = "/v1/traces";
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TracesSettings {
-    /// The address of the collector, such as `http://127.0.0.1:4318`; without one nothing is traced.
+    /// The address of the collector, such as `http://127.0.0.1:4318`; without one nothing is sent.
     pub endpoint: Option<String>,
+    /// Whether the last traces are kept in memory also where none is sent.
+    pub keep: bool,
     /// Whether spans have arguments, results and the model's text.
     pub content: bool,
     /// Which part of the traces that begin here is kept, from 0 to 1.
@@ -23,19 +25,30 @@ pub struct TracesSettings {
 
 impl Default for TracesSettings {
     fn default() -> Self {
-        Self { endpoint: None, content: false, sample: 1.0 }
+        Self { endpoint: None, keep: true, content: false, sample: 1.0 }
     }
 }
 
 impl TracesSettings {
-    /// What is traced, with the variables of the environment; `None` for nothing.
+    /// Traces of a server, with the variables of the environment; `None` where nothing is traced.
+    ///
+    /// # Errors
+    /// Names the setting or the variable that is wrong.
+    pub(in crate::cli) fn start(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Traces>, String> {
+        match self.traces(variable)? {
+            Some(sent) => Traces::start(sent).map(Some),
+            None => Ok(self.keep.then(|| Traces::in_memory(self.content, self.sample))),
+        }
+    }
+
+    /// What is sent to a collector; `None` for nothing.
     ///
     /// # Errors
     /// Names the variable that is wrong.
-    pub(in crate::cli) fn traces(
-        &self,
-        variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<TraceSettings>, String> {
+    fn traces(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Option<TraceSettings>, String> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         if variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
             return Ok(None);
@@ -93,6 +106,18 @@ fn headers(text: &str) -> Option<Vec<(String, String)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn b21_without_a_collector_the_last_traces_are_kept_unless_that_is_switched_off() {
+        let none = |_: &str| None;
+        let kept = TracesSettings::default();
+        assert!(kept.start(none).unwrap().is_some());
+        let off = TracesSettings { keep: false, ..kept.clone() };
+        assert!(off.start(none).unwrap().is_none());
+        let disabled = |name: &str| (name == "OTEL_SDK_DISABLED").then(|| "true".to_owned());
+        let file = TracesSettings { endpoint: Some("http://127.0.0.1:9".to_owned()), ..kept };
+        assert_eq!(format!("{:?}", file.start(disabled).unwrap().unwrap()), "Traces(in memory)");
+    }
 
     #[test]
     fn b21_the_variables_of_opentelemetry_go_before_the_file() {

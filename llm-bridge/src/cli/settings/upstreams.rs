@@ -32,6 +32,9 @@ pub struct UpstreamTable {
     pub max_num_ctx: Option<u64>,
     /// How long Ollama keeps a model loaded.
     pub keep_alive: Option<String>,
+    /// Whether every user may say how a model is loaded, and not admins alone.
+    #[serde(default)]
+    pub users_load: bool,
     /// The models it is asked for; by default those that it lists.
     #[serde(default)]
     pub models: Vec<ModelPattern>,
@@ -125,6 +128,7 @@ impl Settings {
                 num_ctx: table.num_ctx,
                 max_num_ctx: table.max_num_ctx.unwrap_or(UpstreamSettings::MAX_NUM_CTX),
                 keep_alive: table.keep_alive.clone(),
+                users_load: table.users_load,
                 models: table.models.clone(),
                 fallback: table.fallback.clone(),
                 fallback_model: table.fallback_model.clone(),

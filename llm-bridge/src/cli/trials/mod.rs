@@ -5,6 +5,7 @@ mod ask;
 mod compare;
 mod last;
 mod report;
+mod served;
 mod stand_in;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
@@ -19,9 +20,13 @@ use super::{
     progress::progress,
     stopped_by_ctrl_c,
 };
+use crate::upstream::Upstream;
 use ask::Model;
 use report::{NotTried, Report, Row};
+pub(super) use served::ServedTrials;
 
+/// How long an answer may take where nothing else is said.
+const PATIENCE_SECONDS: u64 = 120;
 /// What to do about a tool without examples.
 const HOW_TO_GIVE: &str =
     "give it one: #[tool(example = \"What is the weather in Oslo?\" => {\"city\": \"Oslo\"})]";
@@ -38,7 +43,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=100))]
     at_least: u32,
     /// How long an answer may take
-    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, value_name = "N", default_value_t = PATIENCE_SECONDS, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
     /// Print JSON
     #[arg(long)]
@@ -63,8 +68,7 @@ pub(super) async fn run(
             "This is the built-in demo, which calls tools by the words of a question; connect a model server to see what a model does.",
         );
     }
-    let server = if upstream.is_demo() { "no server".to_owned() } else { upstream.address() };
-    let mut report = Report::new(server, selection.tools().len(), arguments.tries);
+    let mut report = Report::new(server_of(&upstream), selection.tools().len(), arguments.tries);
     report.not_tried = not_tried;
     if arguments.names.is_empty() {
         let without = selection.tools().iter().filter(|tool| tool.examples().is_empty());
@@ -77,22 +81,11 @@ pub(super) async fn run(
         "{bar:20} {pos}/{len} {msg}",
     );
     let stop = stopped_by_ctrl_c();
-    let asked = stop.run_until_cancelled(async {
-        for tool in &tools {
-            for example in tool.examples() {
-                bar.set_message(tool.name().to_owned());
-                let mut row = Row::new(tool.name(), example);
-                for _ in 0..arguments.tries {
-                    row.add(model.ask(tool.name(), example).await?);
-                    bar.inc(1);
-                }
-                row.advice = advice::advice(&row, tool);
-                report.rows.push(row);
-            }
-        }
-        Ok::<(), String>(())
+    let asking = ask_all(&mut model, &tools, &mut report, |tool| {
+        bar.set_message(tool.name().to_owned());
+        bar.inc(1);
     });
-    let asked = asked.await;
+    let asked = stop.run_until_cancelled(asking).await;
     bar.finish_and_clear();
     report.model = model.name;
     if let Some(Err(failure)) = asked {
@@ -119,6 +112,34 @@ pub(super) async fn run(
     }
     let is_whole = asked.is_some() && failed == 0;
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn server_of(upstream: &Upstream) -> String {
+    if upstream.is_demo() { "no server".to_owned() } else { upstream.address() }
+}
+
+/// Asks each question of the tools' examples, as often as the report says, and adds a row to it for each.
+///
+/// # Errors
+/// When the model server does not answer at all.
+async fn ask_all(
+    model: &mut Model,
+    tools: &[Arc<Tool>],
+    report: &mut Report,
+    on_answer: impl Fn(&Tool),
+) -> Result<(), String> {
+    for tool in tools {
+        for example in tool.examples() {
+            let mut row = Row::new(tool.name(), example);
+            for _ in 0..report.tries {
+                row.add(model.ask(tool.name(), example).await?);
+                on_answer(tool);
+            }
+            row.advice = advice::advice(&row, tool);
+            report.rows.push(row);
+        }
+    }
+    Ok(())
 }
 
 /// The tools to try: the named ones, or all with examples that the caller may use; and those that the caller may not.

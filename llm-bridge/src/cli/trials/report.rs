@@ -26,7 +26,7 @@ pub(super) struct Report {
     /// How many tools it could choose from.
     tools: usize,
     /// How often each question was asked.
-    tries: u32,
+    pub(super) tries: u32,
     #[serde(rename = "examples")]
     pub(super) rows: Vec<Row>,
     /// The tools that cannot be tried.

@@ -1,10 +1,9 @@
 //! `GET /api/chats/{id}/export`: a chat as a file.
 
-use std::fmt::Write;
+use std::{collections::HashMap, fmt::Write};
 
 use axum::http::{HeaderName, HeaderValue, Method};
 use serde::Deserialize;
-use tokio::task::spawn_blocking;
 
 use super::{
     Access, NOT_FOUND, Whole,
@@ -12,7 +11,7 @@ use super::{
     whole,
 };
 use crate::server::{
-    api_error::ApiError, files::served, name::Name, openapi::Operation, query::QueryParameters,
+    api_error::ApiError, body::decode, files::served, name::Name, openapi::Operation, query::QueryParameters,
 };
 
 /// The form of the file.
@@ -56,17 +55,22 @@ pub(super) async fn export(
         Format::Markdown => served(&format!("{title}.md"), "text/markdown; charset=utf-8"),
         Format::Json => served(&format!("{title}.json"), "application/json"),
     };
+    let size = whole.bytes;
     let write = move || match format {
         Format::Markdown => Ok(markdown(&whole)),
-        Format::Json => serde_json::to_string_pretty(&whole),
+        Format::Json => serde_json::to_string(&whole),
     };
-    let text = spawn_blocking(write).await.map_err(|fault| ApiError::internal(fault.to_string()))?;
-    Ok((head, text.map_err(|fault| ApiError::internal(fault.to_string()))?))
+    let text = decode(access.identity.sender(), size, write).await?;
+    let text = text.map_err(|fault| ApiError::internal(fault.to_string()))?;
+    access.identity.hold(text.len())?;
+    Ok((head, text))
 }
 
 fn markdown(whole: &Whole) -> String {
     let mut path: Vec<&Shown> = Vec::new();
-    let find = |id: Option<&String>| whole.messages.iter().find(|message| Some(&message.id) == id);
+    let by_id: HashMap<&str, &Shown> =
+        whole.messages.iter().map(|message| (message.id.as_str(), message)).collect();
+    let find = |id: Option<&String>| id.and_then(|id| by_id.get(id.as_str()).copied());
     let mut next = find(whole.chat.leaf.as_ref());
     while let Some(message) = next.filter(|_| path.len() < whole.messages.len()) {
         path.push(message);

@@ -152,10 +152,15 @@ async fn written(kept: Kept) -> Option<ChatMessage> {
 }
 
 #[cfg(test)]
+#[allow(unreachable_pub)]
+#[path = "../../../tests/bridge/support/chats.rs"]
+mod kept_in_memory;
+
+#[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
     use jiff::Timestamp;
-    use registry_core::{clock::SystemClock, store::MemoryStore};
+    use registry_core::clock::SystemClock;
 
     use super::*;
     use crate::server::chats::message::{By, Shown};
@@ -163,7 +168,7 @@ mod tests {
     #[tokio::test]
     async fn a25_an_answer_is_written_beside_the_runtime() {
         let chat = ChatId { tenant: "default".into(), user: "ada".into(), id: "chat_1".into() };
-        let store = Arc::new(MemoryStore::default());
+        let store = kept_in_memory::Chats::in_memory();
         let keeper = Keeper { chat, store, clock: Arc::new(SystemClock), claim: "msg_1:turn_1".into() };
         let shown = Shown::begun("msg_1".into(), None, By::Assistant, Timestamp::now());
         let (kept, unkept) = (Kept { shown, said: Vec::new(), found: Vec::new() }, Unkept::default());

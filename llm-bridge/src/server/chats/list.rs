@@ -1,8 +1,13 @@
 //! `GET /api/chats`: a user's chats, and those that have some words.
 
-use axum::{Json, http::Method};
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    http::{Method, StatusCode},
+};
 use jiff::Timestamp;
-use registry_core::store::{ChatQuery, FoundChat, fold};
+use registry_core::store::{ChatQuery, FoundChat, StoreErrorKind, fold};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +101,7 @@ pub(super) async fn list(
     }
     // One more says whether there are any behind.
     let query = ChatQuery { words, after, limit: limit + 1 };
-    let mut found = access.store.chats(access.owner(), &query).await?;
+    let mut found = access.chats(&query).await?;
     let is_more = found.len() > limit;
     found.truncate(limit);
     let next = found
@@ -109,6 +114,32 @@ pub(super) async fn list(
         found: message.map(|(message, text)| Found { message, text: around(&text, &query.words) }),
     };
     Ok(Json(List { chats: found.into_iter().map(listed).collect(), next }))
+}
+
+impl Access {
+    /// The chats that are asked for. One search of a user is made at once: it has its place until it ends, also where its client is gone.
+    async fn chats(&self, query: &ChatQuery) -> Result<Vec<FoundChat>, ApiError> {
+        if query.words.is_empty() {
+            return Ok(self.store.chats(self.owner(), query).await?);
+        }
+        let (store, query) = (Arc::clone(&self.store), query.clone());
+        let (tenant, user) = (self.tenant.clone(), self.user.clone());
+        let own = self.turns.searching.enter(&tenant, &user).await;
+        let search = tokio::spawn(async move {
+            let _own = own;
+            store.chats((&tenant, &user), &query).await
+        });
+        let found =
+            search.await.map_err(|_| ApiError::internal("the search failed; see the server's log"))?;
+        found.map_err(|error| match error.kind() {
+            StoreErrorKind::Unavailable => {
+                tracing::warn!(cause = %error, "search_failed");
+                let message = "the server's store did not search in time; look for fewer words, or try again";
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message)
+            }
+            _ => error.into(),
+        })
+    }
 }
 
 /// The first of the words in a text, with what stands around it.

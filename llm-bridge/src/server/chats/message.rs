@@ -65,6 +65,9 @@ pub(super) struct Tokens {
     pub(super) total_tokens: u64,
 }
 
+/// The `type` of a failure at pictures of the user.
+pub(super) const PICTURES_REFUSED: &str = "pictures_refused";
+
 /// Why a turn has failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ChatFault")]
@@ -145,6 +148,8 @@ pub(super) struct CallPart {
     pub(super) approval: Option<String>,
     pub(super) reason: Option<String>,
     pub(super) question: Option<Value>,
+    /// When it began (UTC).
+    pub(super) began_at: Option<Timestamp>,
     /// Until when the approval or the question can be answered (UTC).
     pub(super) answer_by: Option<Timestamp>,
     pub(super) result: Option<Value>,

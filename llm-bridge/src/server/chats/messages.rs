@@ -64,7 +64,7 @@ pub(super) async fn file(
     Names((id, message, number)): Names<(String, String, usize)>,
 ) -> Result<([(HeaderName, HeaderValue); 7], Vec<u8>), ApiError> {
     access.chat(&id).await?;
-    let message = access.store.chat_message(access.key(&id), &message).await?.ok_or_else(unknown)?;
+    let message = access.message(&id, message).await?.ok_or_else(unknown)?;
     let size = reading::bytes(&message);
     let read = move || Kept::of(&message).map(|kept| file_of(&kept, number));
     let found = decode(access.identity.sender(), size, read).await??;

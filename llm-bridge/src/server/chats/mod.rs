@@ -209,6 +209,9 @@ struct Whole {
     turn: Option<TurnShown>,
     /// A tree, oldest first.
     messages: Vec<Shown>,
+    /// How large the messages are as they are kept.
+    #[serde(skip)]
+    bytes: usize,
 }
 
 /// A new chat.
@@ -329,7 +332,7 @@ async fn as_kept(access: &Access, id: &str) -> Result<Whole, ApiError> {
             }
         }
     }
-    Ok(Whole { chat: ChatShown::of(&chat, since)?, turn, messages })
+    Ok(Whole { chat: ChatShown::of(&chat, since)?, turn, messages, bytes: size })
 }
 
 /// What changes of a chat: that which is named.

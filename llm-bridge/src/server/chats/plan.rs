@@ -1,6 +1,6 @@
 //! What a turn of a chat is about: the messages that the model gets, and where its answer goes.
 
-use registry_core::store::ChatMessage;
+use registry_core::{Caller, store::ChatMessage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
@@ -8,12 +8,15 @@ use toolrack_apis::{Message, Role};
 
 use super::{
     kept_message::{Kept, as_interrupted},
-    message::{By, Status},
+    message::{By, PICTURES_REFUSED, Shown, Status},
     messages::unknown,
     settings::Settings,
     tree::Tree,
 };
-use crate::server::{api_error::ApiError, body::Body};
+use crate::{
+    server::{api_error::ApiError, body::Body},
+    turn::{Backend, without_pictures},
+};
 
 /// How long a question of a tool waits, in seconds: until it expires.
 const QUESTION_WAIT: u64 = 86_400;
@@ -44,6 +47,9 @@ pub(super) struct NewTurn {
     /// The model, for this answer.
     #[serde(default)]
     model: Option<String>,
+    /// Whether the model gets a description in place of the pictures of the message that it answers.
+    #[serde(default)]
+    without_pictures: bool,
     /// How long calls wait for an approval, in seconds.
     #[serde(default)]
     approval_wait_seconds: Option<u64>,
@@ -58,12 +64,43 @@ impl Body for NewTurn {
     const EXAMPLE: &str = "`{\"content\": \"…\"}`, or `{\"regenerate\": \"msg_…\"}`";
 }
 
+/// Which model a turn asks.
+pub(super) struct Asked {
+    name: Option<String>,
+    sees: Option<bool>,
+}
+
+impl Asked {
+    pub(super) fn of(new: &NewTurn, settings: &Settings, backend: &Backend, caller: &Caller) -> Self {
+        let usual = || backend.settings().model.clone();
+        let name = new.model.clone().or_else(|| settings.model.clone()).or_else(usual);
+        let sees = name.as_deref().and_then(|name| backend.sees(name, caller));
+        Self { name, sees }
+    }
+
+    /// Whether it takes no pictures: as is set or known, or as it has refused some in this chat.
+    fn is_blind(&self, all: &[ChatMessage]) -> bool {
+        let refused = |message: &ChatMessage| {
+            let shown =
+                message.document.contains(PICTURES_REFUSED).then(|| Shown::of(message).ok()).flatten();
+            shown.is_some_and(|shown| {
+                shown.error.is_some_and(|error| error.r#type == PICTURES_REFUSED)
+                    && (self.name.is_none() || self.name == shown.model)
+            })
+        };
+        self.sees == Some(false) || all.iter().any(refused)
+    }
+}
+
 /// What a turn is about, before it is begun.
+#[derive(Default)]
 pub(super) struct Plan {
     /// The user's message, if there is a new one, and the one that it follows.
     pub(super) new: Option<(Option<String>, Message)>,
     /// The messages that the model gets before the last one.
     pub(super) earlier: Vec<Message>,
+    /// The message before a new one, where it was never answered.
+    unanswered: Option<Message>,
     pub(super) found: Vec<String>,
     /// The last message that the model gets, where it is not new.
     pub(super) last: Option<Message>,
@@ -102,7 +139,24 @@ impl NewTurn {
         all: &[ChatMessage],
         leaf: &str,
         new: Option<Message>,
+        asked: &Asked,
     ) -> Result<Plan, ApiError> {
+        let mut plan = self.planned(all, leaf, new)?;
+        // The pictures of the messages before would have each turn refused.
+        if asked.is_blind(all) {
+            plan.earlier.iter_mut().chain(&mut plan.unanswered).for_each(without_pictures);
+        }
+        if self.without_pictures {
+            plan.last.iter_mut().for_each(without_pictures);
+        }
+        // A message that was never answered is asked together with this one.
+        if let (Some(last), Some(unanswered)) = (&mut plan.last, plan.unanswered.take()) {
+            last.parts.splice(0..0, unanswered.parts);
+        }
+        Ok(plan)
+    }
+
+    fn planned(&self, all: &[ChatMessage], leaf: &str, new: Option<Message>) -> Result<Plan, ApiError> {
         let tree = Tree::of(all);
         let find = |id: &str, by: By, param: &'static str| {
             let message = tree.get(id).ok_or_else(|| unknown().param(param))?;
@@ -119,8 +173,7 @@ impl NewTurn {
         let answered = |id: String| {
             let (mut earlier, found) = behind(Some(&id))?;
             let last = earlier.pop();
-            let (goes_on, is_amid_calls) = (None, false);
-            Ok(Plan { new: None, earlier, found, last, goes_on, is_amid_calls, parent: Some(id) })
+            Ok(Plan { earlier, found, last, parent: Some(id), ..Plan::default() })
         };
         if let Some(new) = new {
             let shown = Some(leaf).filter(|leaf| !leaf.is_empty()).map(str::to_owned);
@@ -129,18 +182,15 @@ impl NewTurn {
                 tree.get(parent).ok_or_else(|| unknown().param("parent"))?;
             }
             let (mut earlier, found) = behind(parent.as_deref())?;
-            // A message that was never answered is asked together with this one.
             let unanswered = earlier.pop_if(|last| last.role == Role::User);
-            let mut last = new.clone();
-            last.parts.splice(0..0, unanswered.into_iter().flat_map(|message| message.parts));
+            let last = Some(new.clone());
             return Ok(Plan {
                 new: Some((parent, new)),
                 earlier,
+                unanswered,
                 found,
-                last: Some(last),
-                goes_on: None,
-                is_amid_calls: false,
-                parent: None,
+                last,
+                ..Plan::default()
             });
         }
         if let Some(id) = &self.regenerate {
@@ -166,7 +216,7 @@ impl NewTurn {
             (earlier, _) = behind(parent.as_deref())?;
             earlier.extend(as_interrupted(&kept.shown.parts));
         }
-        Ok(Plan { new: None, earlier, found, last, goes_on: Some(kept), is_amid_calls, parent })
+        Ok(Plan { earlier, found, last, goes_on: Some(kept), is_amid_calls, parent, ..Plan::default() })
     }
 
     /// Checks that it asks for one thing.

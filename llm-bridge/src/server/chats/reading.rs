@@ -1,14 +1,11 @@
-//! Whole chats, which may be large, are read a few at once: the store has few that read, and others need them for each call.
+//! Messages of chats, which may be large.
 
-use registry_core::store::{ChatMessage, StoreResult};
-use tokio::sync::Semaphore;
+use std::sync::Arc;
+
+use registry_core::store::ChatMessage;
 
 use super::Access;
 use crate::server::api_error::ApiError;
-
-/// How many are read at once.
-const AT_ONCE: usize = 2;
-static READERS: Semaphore = Semaphore::const_new(AT_ONCE);
 
 impl Access {
     /// All messages of a chat, to be shown.
@@ -16,30 +13,34 @@ impl Access {
     /// # Errors
     /// As those of [`whole_messages`](Self::whole_messages).
     pub(super) async fn messages(&self, id: &str) -> Result<Vec<ChatMessage>, ApiError> {
-        self.read(self.store.chat_messages(self.key(id))).await
+        let (store, chat) = (Arc::clone(&self.store), self.chat_id(id));
+        self.identity.read(async move { store.chat_messages(chat.key()).await }, in_memory).await
     }
 
-    /// All messages of a chat, with what the model gets of them. Until the request is answered they are in memory up to three times, as the
-    /// database gives them, as they are kept here and as they are decoded, which counts like the body of a request.
+    /// All messages of a chat, with what the model gets of them.
     ///
     /// # Errors
     /// 503 where the user, or all together, have as much under way as may be.
     pub(super) async fn whole_messages(&self, id: &str) -> Result<Vec<ChatMessage>, ApiError> {
-        self.read(self.store.whole_chat_messages(self.key(id))).await
+        let (store, chat) = (Arc::clone(&self.store), self.chat_id(id));
+        self.identity.read(async move { store.whole_chat_messages(chat.key()).await }, in_memory).await
     }
 
-    async fn read(
-        &self,
-        read: impl Future<Output = StoreResult<Vec<ChatMessage>>>,
-    ) -> Result<Vec<ChatMessage>, ApiError> {
-        let closed = |_| ApiError::internal("the server is being stopped");
-        let (tenant, user) = self.owner();
-        let _own = self.turns.reading.enter(tenant, user).await;
-        let _reader = READERS.acquire().await.map_err(closed)?;
-        let all = read.await?;
-        self.identity.hold(3 * all.iter().map(bytes).sum::<usize>())?;
-        Ok(all)
+    /// A message of a chat with what the model gets of it, if it is there.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) async fn message(&self, id: &str, message: String) -> Result<Option<ChatMessage>, ApiError> {
+        let (store, chat) = (Arc::clone(&self.store), self.chat_id(id));
+        let read = async move { store.chat_message(chat.key(), &message).await };
+        self.identity.read(read, |found| in_memory(found.as_slice())).await
     }
+}
+
+/// Until the request is answered they are in memory up to three times, as the database gives them, as they are kept here and as they are
+/// decoded.
+fn in_memory<M: AsRef<[ChatMessage]> + ?Sized>(messages: &M) -> usize {
+    3 * messages.as_ref().iter().map(bytes).sum::<usize>()
 }
 
 /// How much is read of a message.

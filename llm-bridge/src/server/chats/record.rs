@@ -9,7 +9,8 @@ use toolrack_apis::{
     Failure, FinishReason, FinishedTool, Front, ToolStatus, TurnEvent, Usage, openai::OpenAiFront,
 };
 
-use super::message::{CallPart, CallState, Fault, Part, Shown, Status, Tokens};
+use super::message::{CallPart, CallState, Fault, PICTURES_REFUSED, Part, Shown, Status, Tokens};
+use crate::turn::most_pictures;
 
 /// The longest text and reasoning of an answer that is kept, in bytes.
 const MAX_TEXT: usize = 4 << 20;
@@ -68,6 +69,15 @@ impl Record {
             | TurnEvent::CallDelta { .. }
             | TurnEvent::Calls(_)
             | TurnEvent::Passing(_) => {}
+        }
+    }
+
+    /// Names the failure of a turn with pictures of the user, if it is about these.
+    pub(super) fn name_refusal_of_pictures(&mut self) {
+        if let Some(error) = &mut self.shown.error
+            && most_pictures(&error.message).is_some()
+        {
+            error.r#type = PICTURES_REFUSED.to_owned();
         }
     }
 
@@ -185,6 +195,7 @@ impl Record {
                     call.name.clone_from(name);
                     call.dialect.clone_from(dialect);
                     call.arguments = bounded(arguments);
+                    call.began_at = Some(now);
                 });
             }
             ToolStatus::Progress {

@@ -58,7 +58,7 @@ pub(super) fn answer_of(claim: &str) -> &str {
 #[derive(Debug, Clone, Default)]
 pub(in crate::server) struct Turns {
     running: Arc<Mutex<HashMap<ChatId, Arc<Live>>>>,
-    pub(super) reading: UserPlaces,
+    pub(super) searching: UserPlaces,
     pub(super) readers: Readers,
     unkept: Unkept,
 }
@@ -275,6 +275,8 @@ pub(super) struct Running {
     /// What the model had said in this answer before.
     pub(super) said_before: Vec<Message>,
     pub(super) found_before: Vec<String>,
+    /// Whether the model gets pictures of the user.
+    pub(super) has_pictures: bool,
     pub(super) closing: CancellationToken,
 }
 
@@ -290,6 +292,9 @@ impl Running {
         if !matches!(end, End::Itself) {
             self.turn.cancellation().cancel();
             let _ = timeout(LAST_WORDS, self.last_words()).await;
+        }
+        if self.has_pictures {
+            self.live.state().record.name_refusal_of_pictures();
         }
         let failed = self.live.state().record.shown.error.is_some();
         let status = match end {

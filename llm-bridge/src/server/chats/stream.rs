@@ -9,6 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::stream;
+use registry_core::store::ChatMessage;
 use serde::Deserialize;
 use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -20,8 +21,11 @@ use super::{
     reading,
     running::{Live, answer_of, frame},
 };
-use crate::server::{
-    App, api_error::ApiError, identity::Identity, name::Name, openapi::Operation, query::QueryParameters,
+use crate::{
+    beside::beside,
+    server::{
+        App, api_error::ApiError, identity::Identity, name::Name, openapi::Operation, query::QueryParameters,
+    },
 };
 
 /// How often a silent stream says that it is alive.
@@ -180,7 +184,7 @@ struct Elsewhere {
     chat: String,
     message: String,
     claim: String,
-    before: Option<Shown>,
+    before: Option<ChatMessage>,
     silent: u64,
     closing: CancellationToken,
 }
@@ -195,19 +199,25 @@ impl Elsewhere {
             let key = reader.access.key(&reader.chat);
             let kept = reader.access.store.chat_message(key, &reader.message).await.ok()??;
             // As it is kept, as it is sent, and as it was before.
-            reader.held.count(3 * reading::bytes(&kept)).ok()?;
-            let mut shown = Shown::of(&kept).ok()?;
-            if is_running {
-                shown.status = Status::Running;
-            } else {
+            let bytes = reading::bytes(&kept);
+            reader.held.count(3 * bytes).ok()?;
+            if !is_running {
+                let mut shown = beside(bytes, move || Shown::of(&kept)).await?.ok()?;
                 if matches!(shown.status, Status::Running | Status::CutOff) {
                     reader.access.cut_off(vec![&mut shown]).await.ok()?;
                 }
-                return Some((Ok(frame(None, "done", &shown).into()), None));
+                let done = beside(bytes, move || frame(None, "done", &shown)).await?;
+                return Some((Ok(done.into()), None));
             }
-            if reader.before.as_ref() != Some(&shown) {
-                let snapshot = frame(None, "snapshot", &shown);
-                (reader.before, reader.silent) = (Some(shown), 0);
+            // What has not changed is not read again.
+            if reader.before.as_ref() != Some(&kept) {
+                let read = kept.clone();
+                let snapshot = beside(bytes, move || {
+                    let shown = Shown { status: Status::Running, ..Shown::of(&read)? };
+                    Ok::<_, ApiError>(frame(None, "snapshot", &shown))
+                });
+                let snapshot = snapshot.await?.ok()?;
+                (reader.before, reader.silent) = (Some(kept), 0);
                 return Some((Ok(snapshot.into()), Some(reader)));
             }
             reader.silent += 1;

@@ -9,8 +9,9 @@ use axum::{
 };
 use jiff::{SignedDuration, Timestamp};
 use registry_core::{
+    json::is_within,
     random_id,
-    store::{ChatChange, ChatError},
+    store::{ChatChange, ChatError, ChatMessage},
     trace::Trace,
 };
 use schemars::JsonSchema;
@@ -22,13 +23,14 @@ use super::{
     keeper::Keeper,
     kept_message::Kept,
     message::{By, Shown, Status},
-    plan::{GO_ON, NewTurn},
+    plan::{Asked, GO_ON, NewTurn},
     reading,
     running::{Live, Running, said_before},
     settings::Settings,
     title,
 };
 use crate::{
+    beside::{SMALL, beside},
     server::{
         App,
         api_error::ApiError,
@@ -39,6 +41,7 @@ use crate::{
         public_url::PublicUrl,
     },
     traces,
+    turn::has_pictures_of_user,
 };
 
 /// The largest message of a user, in bytes.
@@ -154,26 +157,33 @@ async fn begin(
     let settings = Settings::of(&chat.settings)?;
     let all = access.whole_messages(&id).await?;
     let has_content = new.content.is_some();
-    let body = new.request(&settings, &id);
-    let body = serde_json::to_vec(&body).map_err(|fault| ApiError::internal(fault.to_string()))?;
-    if body.len() > MAX_MESSAGE {
-        let message = format!("the message is larger than {} MiB; send less at once", MAX_MESSAGE >> 20);
-        let too_large = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message);
-        return Err(too_large.param("content"));
-    }
-    let size = body.len() + all.iter().map(reading::bytes).sum::<usize>();
-    let leaf = chat.leaf.clone();
+    let backend = app.backend.for_request(identity.registry.clone(), identity.standing());
+    let asked = Asked::of(&new, &settings, &backend, &identity.caller);
+    let is_small = new.content.as_ref().is_none_or(|content| is_within(content, SMALL));
+    let size = if is_small { 0 } else { MAX_MESSAGE } + all.iter().map(reading::bytes).sum::<usize>();
+    let (leaf, chat_id) = (chat.leaf.clone(), id.clone());
+    // All that the user has sized is done in there.
     let read = move || {
+        let body = new.request(&settings, &chat_id);
+        let body = serde_json::to_vec(&body).map_err(|fault| ApiError::internal(fault.to_string()))?;
+        if body.len() > MAX_MESSAGE {
+            let message = format!("the message is larger than {} MiB; send less at once", MAX_MESSAGE >> 20);
+            let too_large = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message);
+            return Err(too_large.param("content"));
+        }
         let (parts, ()) = axum::http::Request::new(()).into_parts();
         let mut decoded = OpenAiFront.decode(&parts, &body).map_err(bad)?;
         let message = decoded.request.messages.pop().filter(|_| has_content);
         if message.as_ref().is_some_and(|message| message.parts.is_empty()) {
             return Err(ApiError::invalid("content", "`content` is empty; send a text, or parts"));
         }
-        let plan = new.plan(&all, &leaf, message)?;
-        Ok((decoded, plan, all))
+        let plan = new.plan(&all, &leaf, message, &asked)?;
+        let is_answer = |message| Shown::of(message).is_ok_and(|shown| shown.role == By::Assistant);
+        let is_first = !all.iter().any(is_answer);
+        Ok((decoded, plan, settings, is_first))
     };
-    let (Decoded { mut request, encoder }, plan, all) = decode(identity.sender(), size, read).await??;
+    let (decoded, plan, settings, is_first) = decode(identity.sender(), size, read).await??;
+    let Decoded { mut request, encoder } = decoded;
 
     let identity = match &settings.persona {
         Some(persona) => identity.under_persona(persona.clone()).await?,
@@ -187,6 +197,8 @@ async fn begin(
     request.messages =
         system.map(|system| Message::text(Role::System, system)).into_iter().chain(plan.last).collect();
     (request.conversation.earlier, request.conversation.found) = (plan.earlier, plan.found.clone());
+    let has_pictures =
+        has_pictures_of_user(&request.conversation.earlier) || has_pictures_of_user(&request.messages);
     let backend = app.backend.for_request(identity.registry.clone(), identity.standing());
     let backend = backend.reached_at(base).traced(trace);
 
@@ -196,16 +208,18 @@ async fn begin(
         said.push(Message::text(Role::User, GO_ON));
         said
     });
-    let is_first =
-        !all.iter().any(|message| Shown::of(message).is_ok_and(|shown| shown.role == By::Assistant));
-    let user = match plan.new {
-        Some((parent, message)) => Some(Kept::of_user((&id, new_id("msg")?), parent, now, message)),
-        None => None,
+    let (user, written) = match plan.new {
+        Some((parent, message)) => {
+            let of_user = ((id.clone(), new_id("msg")?), parent, now, message);
+            let (shown, written) = write(size, of_user).await?;
+            (Some(shown), Some(written))
+        }
+        None => (None, None),
     };
     let answer = match plan.goes_on {
         Some(kept) => kept.shown,
         None => {
-            let parent = user.as_ref().map(|user| user.shown.id.clone()).or(plan.parent);
+            let parent = user.as_ref().map(|user| user.id.clone()).or(plan.parent);
             Shown::begun(new_id("msg")?, parent, By::Assistant, after(now))
         }
     };
@@ -218,9 +232,9 @@ async fn begin(
     let started = async {
         let turn = backend.start(request, identity.caller.clone()).map_err(bad)?;
         let begun = Kept { shown: answer.clone(), said: Vec::new(), found: Vec::new() };
-        let written = |fault: serde_json::Error| ApiError::internal(fault.to_string());
-        let messages = user.iter().chain(is_new.then_some(&begun));
-        let messages = messages.map(Kept::stored).collect::<Result<Vec<_>, _>>().map_err(written)?;
+        let begun = is_new.then(|| begun.stored()).transpose();
+        let begun = begun.map_err(|fault| ApiError::internal(fault.to_string()))?;
+        let messages: Vec<_> = written.into_iter().chain(begun).collect();
         match messages.is_empty() {
             true => {
                 let change = ChatChange { leaf: Some(answer.id.clone()), ..ChatChange::default() };
@@ -239,7 +253,7 @@ async fn begin(
             return Err(fault);
         }
     };
-    let question = user.as_ref().map(|user| user.shown.text());
+    let question = user.as_ref().map(Shown::text);
     if let Some(title) = question.as_deref().filter(|_| chat.title.is_empty()).and_then(title::of_question) {
         let change = ChatChange {
             title: Some((title, title::QUESTION.to_owned())),
@@ -267,6 +281,7 @@ async fn begin(
         encoder,
         said_before: said.unwrap_or_default(),
         found_before: plan.found,
+        has_pictures,
         closing: app.closing.clone(),
     };
     let (upstream, store) = (app.backend.upstream().clone(), Arc::clone(&access.store));
@@ -281,7 +296,20 @@ async fn begin(
         }
     });
     let turn = TurnShown { message: answer.id.clone(), position: 0, here: true };
-    Ok(Begun { turn, message: user.map(|user| user.shown), answer })
+    Ok(Begun { turn, message: user, answer })
+}
+
+/// A message of the user, as it is shown and as it is kept.
+async fn write(
+    size: usize,
+    (of, parent, now, message): ((String, String), Option<String>, Timestamp, Message),
+) -> Result<(Shown, ChatMessage), ApiError> {
+    let made = beside(size, move || {
+        let kept = Kept::of_user((&of.0, of.1), parent, now, message);
+        kept.stored().map(|stored| (kept.shown, stored))
+    });
+    let made = made.await.ok_or_else(|| ApiError::internal("this server is being stopped"))?;
+    made.map_err(|fault| ApiError::internal(fault.to_string()))
 }
 
 /// An answer stands behind its question.
@@ -301,5 +329,28 @@ impl From<ChatError> for ApiError {
             _ => return Self::internal(fault.to_string()),
         };
         Self::new(status, kind, fault.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use toolrack_apis::Content;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn b7_a_long_message_of_a_user_is_written_beside_the_runtime() {
+        let message = |bytes: usize| Message::text(Role::User, "x".repeat(bytes));
+        let of = |bytes: usize| {
+            (("chat_1".to_owned(), "msg_1".to_owned()), None, Timestamp::UNIX_EPOCH, message(bytes))
+        };
+        let mut writing = std::pin::pin!(write(MAX_MESSAGE, of(1 << 20)));
+        assert!(writing.as_mut().now_or_never().is_none(), "on the thread that asks");
+        let (shown, stored) = writing.await.unwrap();
+        assert_eq!((shown.id.as_str(), shown.text().len()), ("msg_1", 1 << 20));
+        let kept = Kept::of(&stored).unwrap();
+        assert!(matches!(&kept.said[0].parts[0].content, Content::Text(text) if text.len() == 1 << 20));
+        assert!(write(9, of(9)).now_or_never().is_some());
     }
 }

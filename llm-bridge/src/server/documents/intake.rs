@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use parking_lot::Mutex;
 use registry_core::ToolError;
 use tokio::{
-    sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
+    sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
     time::{Instant, timeout, timeout_at},
 };
@@ -24,8 +24,11 @@ const TAKEN_AT_ONCE: usize = 12;
 const TAKEN_OF_A_USER: usize = 4;
 /// How many files are read at once; one of each user.
 const READ_AT_ONCE: usize = 2;
-/// How long another file waits until it may come into memory.
+/// How long another file waits until it may come into memory, and how long one that is there until it is read.
 const WAITS: Duration = Duration::from_secs(20);
+const WAITS_TO_BE_READ: Duration = Duration::from_secs(180);
+/// A file gives way to one of a user who has so many fewer.
+const MORE: usize = 2;
 /// The timeout of an upload.
 const COMES_IN: Duration = Duration::from_secs(10 * 60);
 /// The minimum speed of an upload: this many bytes, or the rest, within this time.
@@ -49,15 +52,17 @@ type Users = Arc<Mutex<HashMap<(String, String), Held>>>;
 /// What a user has of them.
 #[derive(Debug)]
 struct Held {
-    /// How many files are in memory.
+    /// How many files are in memory, or wait for that.
     files: usize,
+    /// Those that come in or wait to be read, the youngest last: each is told by this to give way.
+    waiting: Vec<Arc<Notify>>,
     /// Whether one is read.
     reading: Arc<Semaphore>,
 }
 
 impl Default for Held {
     fn default() -> Self {
-        Self { files: 0, reading: Arc::new(Semaphore::new(1)) }
+        Self { files: 0, waiting: Vec::new(), reading: Arc::new(Semaphore::new(1)) }
     }
 }
 
@@ -99,6 +104,7 @@ struct UserPlace {
     users: Users,
     user: (String, String),
     reading: Arc<Semaphore>,
+    given_up: Arc<Notify>,
 }
 
 impl UserPlace {
@@ -110,12 +116,39 @@ impl UserPlace {
             return None;
         }
         held.files += 1;
-        Some(Self { users: Arc::clone(users), user, reading: Arc::clone(&held.reading) })
+        let reading = Arc::clone(&held.reading);
+        Some(Self { users: Arc::clone(users), user, reading, given_up: Arc::default() })
+    }
+
+    /// From here on it gives way to others.
+    fn may_give_way(&self) {
+        if let Some(held) = self.users.lock().get_mut(&self.user) {
+            held.waiting.push(Arc::clone(&self.given_up));
+        }
+    }
+
+    /// From here on it does not.
+    fn stays(&self) {
+        if let Some(held) = self.users.lock().get_mut(&self.user) {
+            held.waiting.retain(|waiting| !Arc::ptr_eq(waiting, &self.given_up));
+        }
+    }
+
+    /// Has the youngest file give way that waits for anything, of the user who has most, if that is [`MORE`] than this one's has besides.
+    fn make_way(&self) {
+        let mut all = self.users.lock();
+        let besides = all.get(&self.user).map_or(0, |held| held.files.saturating_sub(1));
+        let who_wait = all.values_mut().filter(|held| !held.waiting.is_empty());
+        let most = who_wait.max_by_key(|held| held.files).filter(|held| held.files >= besides + MORE);
+        if let Some(youngest) = most.and_then(|held| held.waiting.pop()) {
+            youngest.notify_one();
+        }
     }
 }
 
 impl Drop for UserPlace {
     fn drop(&mut self) {
+        self.stays();
         let mut all = self.users.lock();
         if let Some(held) = all.get_mut(&self.user) {
             held.files -= 1;
@@ -170,9 +203,19 @@ impl Intake {
             return Err(too_large());
         }
         let of_the_user = UserPlace::take(&self.users, user).ok_or_else(busy)?;
-        let of_all = timeout(WAITS, Arc::clone(&self.taking).acquire_owned()).await;
-        let of_all = of_all.ok().and_then(Result::ok).ok_or_else(busy)?;
-        let bytes = timeout(COMES_IN, whole(body)).await.unwrap_or_else(|_| Err(late()))?;
+        let of_all = match Arc::clone(&self.taking).try_acquire_owned() {
+            Ok(of_all) => of_all,
+            Err(_) => {
+                of_the_user.make_way();
+                let of_all = timeout(WAITS, Arc::clone(&self.taking).acquire_owned()).await;
+                of_all.ok().and_then(Result::ok).ok_or_else(busy)?
+            }
+        };
+        of_the_user.may_give_way();
+        let bytes = tokio::select! {
+            bytes = timeout(COMES_IN, whole(body)) => bytes.unwrap_or_else(|_| Err(late()))?,
+            () = of_the_user.given_up.notified() => return Err(busy()),
+        };
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         // Hashing takes time.
         let file = spawn_blocking(move || file(bytes)).await.map_err(ToolError::from)?;
@@ -184,12 +227,12 @@ impl Intake {
     /// # Errors
     /// When it cannot be read.
     pub(super) async fn read(&self, file: read::File, place: &Place) -> Result<Read, ApiError> {
-        self.read_by(&place.of_the_user.reading, move || file.read()).await
+        self.read_by(&place.of_the_user, move || file.read()).await
     }
 
     async fn read_by(
         &self,
-        of_the_user: &Arc<Semaphore>,
+        of_the_user: &UserPlace,
         read: impl FnOnce() -> Result<Document, String> + Send + 'static,
     ) -> Result<Read, ApiError> {
         let unreadable = |reason: &str| {
@@ -197,10 +240,15 @@ impl Intake {
             ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "unreadable", message).param("body")
         };
         let permits = async {
-            let of_the_user = Arc::clone(of_the_user).acquire_owned().await?;
+            let of_the_user = Arc::clone(&of_the_user.reading).acquire_owned().await?;
             Ok::<_, AcquireError>([of_the_user, Arc::clone(&self.reading).acquire_owned().await?])
         };
-        let permits = timeout(self.read_in, permits).await.ok().and_then(Result::ok).ok_or_else(busy)?;
+        let permits = tokio::select! {
+            permits = timeout(WAITS_TO_BE_READ, permits) => permits.ok().and_then(Result::ok),
+            () = of_the_user.given_up.notified() => None,
+        };
+        let permits = permits.ok_or_else(busy)?;
+        of_the_user.stays();
         // A thread cannot be stopped from outside: it keeps its permits until it ends.
         let reading = spawn_blocking(move || (read(), permits));
         match timeout(self.read_in, reading).await {
@@ -317,12 +365,14 @@ mod tests {
             let _ = waits.recv();
             Err("of no use any more".to_owned())
         };
-        let user = || Held::default().reading;
-        let refused = format!("{:?}", intake.read_by(&user(), slow).await.err().unwrap());
+        let user =
+            |name: &str| UserPlace::take(&intake.users, ("default".to_owned(), name.to_owned())).unwrap();
+        let refused = format!("{:?}", intake.read_by(&user("ada"), slow).await.err().unwrap());
         assert!(refused.contains("422") && refused.contains("it was not read in"), "{refused}");
         // Other files are read meanwhile, as long as there is a place.
         assert_eq!(intake.reading.available_permits(), READ_AT_ONCE - 1);
-        let other = format!("{:?}", intake.read_by(&user(), || Err("empty".to_owned())).await.err().unwrap());
+        let other =
+            format!("{:?}", intake.read_by(&user("bob"), || Err("empty".to_owned())).await.err().unwrap());
         assert!(other.contains("empty"), "{other}");
         drop(goes_on);
         let all = u32::try_from(READ_AT_ONCE).unwrap();
@@ -343,11 +393,11 @@ mod tests {
         let ada: Vec<UserPlace> = (0..3).map(|_| take("ada")).collect();
         let slow_ones = ada.iter().map(|place| {
             let slow = Arc::clone(&slow);
-            intake.read_by(&place.reading, move || slow())
+            intake.read_by(place, move || slow())
         });
         let (read, ()) = tokio::join!(futures_util::future::join_all(slow_ones), async {
             let bob = take("bob");
-            let quick = intake.read_by(&bob.reading, || Err("quick".to_owned()));
+            let quick = intake.read_by(&bob, || Err("quick".to_owned()));
             let quick = timeout(Duration::from_secs(20), quick).await.expect("bob waits for ada");
             assert!(format!("{:?}", quick.err().unwrap()).contains("quick"));
             drop(ends);
@@ -355,6 +405,51 @@ mod tests {
         assert!(read.iter().all(Result::is_err) && read.len() == 3);
         drop(ada);
         assert!(intake.users.lock().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a42_files_that_come_slowly_or_wait_give_way_to_those_of_others() {
+        let intake = Intake::default();
+        let take = async |user: String, seconds: u64| {
+            let body = stream::once(async move {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                Ok::<_, Infallible>("text")
+            });
+            let file = |bytes| read::File::new("a.txt", DocumentKind::Text, bytes, None);
+            let user = ("default".to_owned(), user);
+            intake.take(user, &HeaderMap::new(), Body::from_stream(body), file).await
+        };
+        let slow = (0..TAKEN_AT_ONCE).map(|file| take(format!("slow {}", file % 3), 25));
+        let slow = futures_util::future::join_all(slow);
+        let (slow, quick) = tokio::join!(slow, async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let began = Instant::now();
+            let quick = take("ada".to_owned(), 0).await.map(|_| began.elapsed());
+            quick.map_err(|refused| refused.to_string())
+        });
+        assert!(quick.as_ref().is_ok_and(|waited| *waited < Duration::from_secs(1)), "{quick:?}");
+        let slow: Vec<Taken> = slow.into_iter().filter_map(Result::ok).collect();
+        assert_eq!(slow.len(), TAKEN_AT_ONCE - 1, "one has given way");
+        // The same of those that wait to be read, which are three of each of the three users but one.
+        let _ada = take("ada".to_owned(), 0).await.ok().unwrap();
+        let reading = Arc::clone(&intake.reading).acquire_many_owned(2).await.unwrap();
+        let waiting = slow.into_iter().map(|taken| {
+            let intake = &intake;
+            async move {
+                let read = intake.read_by(&taken.place.of_the_user, || Err("read".to_owned())).await;
+                drop(taken);
+                read.err().map(|refused| refused.to_string())
+            }
+        });
+        let (read, bob) = tokio::join!(futures_util::future::join_all(waiting), async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let bob = timeout(Duration::from_secs(1), take("bob".to_owned(), 0)).await;
+            drop(reading);
+            bob.is_ok_and(|taken| taken.is_ok())
+        });
+        assert!(bob, "bob waits");
+        let refused = read.into_iter().flatten().filter(|refused| refused.contains("too many documents"));
+        assert_eq!(refused.count(), 1);
     }
 
     #[test]

@@ -315,7 +315,7 @@ impl Identities {
     }
 
     /// The user, before personas are applied. Guests without any get the default list of modules.
-    fn without_personas(&self, user: &User) -> Caller {
+    pub(super) fn without_personas(&self, user: &User) -> Caller {
         let caller = Caller::new(&user.id, user.level);
         if user.personas.is_empty() { self.for_guest(caller) } else { caller }
     }

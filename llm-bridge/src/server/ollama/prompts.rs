@@ -15,7 +15,7 @@ use toolrack_apis::{
     ollama::OllamaFront,
 };
 
-use super::{failed, find_model, is_ollama, pass};
+use super::{failed, find_model, is_ollama, pass, restricted};
 use crate::{
     beside::beside,
     server::{
@@ -97,6 +97,7 @@ pub(in crate::server) async fn answer(
     if is_ollama(app).await {
         let path = if is_chat { "/api/chat" } else { "/api/generate" };
         let body = if name == model { body.clone() } else { named(name, body)? };
+        let body = restricted(app, &parts.extensions, body).await?;
         return Ok(Some(pass(app, Method::POST, path, body).await.unwrap_or_else(failed)));
     }
     if continues {
@@ -160,6 +161,7 @@ async fn continued(app: &App, model: &str, asked: &Asked) -> Result<Response, Ap
         tokens: Vec::new(),
         num_ctx: None,
         keep_alive: None,
+        loads: false,
     };
     let (parts, body) = response.into_parts();
     if !parts.status.is_success() {
@@ -326,6 +328,7 @@ mod tests {
             tokens: Vec::new(),
             num_ctx: None,
             keep_alive: None,
+            loads: false,
         };
         let mut continuing = Continuing::new(wire.decoder("text/event-stream"), "m", false).unwrap();
         let ping = || Ok(Bytes::from_static(b": ping\n\n"));

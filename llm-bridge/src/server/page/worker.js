@@ -5,7 +5,7 @@ const CACHE = 'toolrack-page';
 /** @type {any} */
 const worker = self;
 
-worker.addEventListener('install', () => worker.skipWaiting());
+worker.addEventListener('install', (/** @type {any} */ event) => event.waitUntil(filled().catch(() => {}).then(() => worker.skipWaiting())));
 worker.addEventListener('activate', (/** @type {any} */ event) => event.waitUntil(worker.clients.claim()));
 
 worker.addEventListener('fetch', (/** @type {any} */ event) => {
@@ -29,6 +29,20 @@ async function toFront() {
   const tabs = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true });
   const tab = tabs.find((/** @type {{ url: string }} */ { url }) => new URL(url).pathname === new URL(scope).pathname);
   return tab ? tab.focus() : worker.clients.openWindow(scope);
+}
+
+/** Keeps the page and the files that it names, which were loaded before there was a worker. */
+async function filled() {
+  const cache = await caches.open(CACHE);
+  const response = await fetch(worker.registration.scope);
+  if (!response.ok) return;
+  const page = await response.clone().text();
+  const named = [...page.matchAll(/(?:href|src)="(page\/[^"]+)"/g)].map(([, path]) => path ?? '');
+  const languages = (/data-languages="([^"]*)"/.exec(page)?.[1] ?? '').split(' ');
+  const [version = ''] = /^page\/[^/]+/.exec(named[0] ?? '') ?? [];
+  const spoken = languages.filter((language) => navigator.languages.some((name) => name.split('-')[0] === language));
+  await cache.addAll([...new Set([...named, ...[...spoken, 'en'].map((language) => `${version}/languages/${language}.js`)])]);
+  await cache.put('page', response);
 }
 
 /**

@@ -1,5 +1,6 @@
 //! How many pictures a model is asked with.
 
+use registry_core::Caller;
 use toolrack_apis::Message;
 
 use super::{
@@ -38,8 +39,15 @@ impl Backend {
         let settings = self.settings();
         let sees = settings.models.pictures(route.model());
         let most = if sees == Some(false) || route.is_demo() { 0 } else { settings.limits.max_pictures };
-        let learned = || self.shared.learned.taken_pictures(&route.full_name());
+        let learned = || self.shared.learned.taken_pictures(&route.learner());
         PictureLimit { most, taken: if sees.is_none() { learned() } else { None }, is_news: false }
+    }
+
+    /// Whether the model of this name sees pictures, as far as it is set or was found out in the caller's requests.
+    pub(crate) fn sees(&self, name: &str, caller: &Caller) -> Option<bool> {
+        let learner = || (name.to_owned(), self.asker(caller));
+        let learned = || (self.shared.learned.taken_pictures(&learner()) == Some(0)).then_some(false);
+        self.settings().models.pictures(name).or_else(learned)
     }
 
     /// Makes the pictures in results fit.
@@ -74,7 +82,7 @@ impl Run {
         if std::mem::take(&mut self.picture_limit.is_news)
             && let Some(taken) = self.picture_limit.taken
         {
-            self.backend.shared.learned.takes_pictures(self.route.full_name(), taken);
+            self.backend.shared.learned.takes_pictures(self.route.learner(), taken);
         }
     }
 

@@ -37,6 +37,26 @@ pub(super) fn count_of_user(messages: &[Message]) -> usize {
     users.flat_map(|message| &message.parts).filter(is_picture).count()
 }
 
+/// Whether the user has sent any.
+pub(crate) fn has_pictures_of_user(messages: &[Message]) -> bool {
+    count_of_user(messages) > 0
+}
+
+/// A message of the user with its pictures described.
+pub(crate) fn without_pictures(message: &mut Message) {
+    if message.role != Role::User || count_of_user(std::slice::from_ref(message)) == 0 {
+        return;
+    }
+    for part in &mut message.parts {
+        if let Content::Media(media) = &part.content
+            && media.kind == MediaKind::Image
+        {
+            part.content = Content::Text(as_older(media, 0));
+        }
+    }
+    join_texts(&mut message.parts);
+}
+
 /// The conversation with all pictures in results but the last `most` described; `None` if there are no others.
 pub(super) fn described(messages: &[Message], most: usize) -> Option<Vec<Message>> {
     let mut older = count(messages).checked_sub(most).filter(|older| *older > 0)?;

@@ -20,7 +20,7 @@ use toolrack_apis::{Content, Media, MediaKind, MediaSource, Message, Part};
 
 pub(super) use asking::PictureLimit;
 pub(super) use describe::count;
-pub(crate) use describe::write_within;
+pub(crate) use describe::{has_pictures_of_user, without_pictures, write_within};
 pub(super) use returned::text_and_pictures;
 use scale::Scaled;
 

@@ -337,10 +337,6 @@ mod tests {
         ) -> StoreResult<Vec<(String, String)>> {
             self.kept.states_of_users(tenant, name, key, after, most).await
         }
-
-        async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-            self.kept.delete_state_of(tenant, user).await
-        }
     }
 
     struct Servers(Arc<Late>);

@@ -21,7 +21,7 @@ impl Transcripts {
         if keys.is_empty() {
             return read;
         }
-        match in_time(self.conversations.transcripts(owner, keys)).await {
+        match in_time(self.marks.transcripts(owner, keys)).await {
             Ok(found) => {
                 for kept in found {
                     match serde_json::from_str(&kept.messages) {
@@ -46,7 +46,7 @@ impl Transcripts {
         read: &HasRead,
     ) {
         let kept = match serde_json::to_string(read) {
-            Ok(json) => in_time(self.conversations.keep_transcript(owner, keys, json.into())).await,
+            Ok(json) => in_time(self.marks.keep_transcript(owner, keys, json.into())).await,
             Err(error) => Err(error.to_string()),
         };
         if let Err(cause) = kept {

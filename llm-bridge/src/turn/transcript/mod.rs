@@ -53,6 +53,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone)]
 pub(super) struct Transcripts {
     conversations: Conversations,
+    /// Where is kept what conversations have read.
+    marks: Conversations,
     /// Whether those of turns are kept that have ended with an answer.
     are_answers_kept: bool,
     /// The turns that run.
@@ -61,7 +63,7 @@ pub(super) struct Transcripts {
 
 impl Default for Transcripts {
     fn default() -> Self {
-        Self { conversations: in_memory(), are_answers_kept: true, turns: Turns::default() }
+        Self { are_answers_kept: true, ..Self::in_memory() }
     }
 }
 
@@ -73,21 +75,45 @@ pub(super) struct Resuming {
     pub(super) state: Arc<dyn StateStore>,
 }
 
+/// How much is kept in memory of the turns of a user that wait for the client's tools, and of all users.
+const MAX_WAITING_OF_USER: u64 = 8 << 20;
+const MAX_WAITING: u64 = 64 << 20;
+/// How often is kept in memory what a conversation of a user has read: of each user for themselves, so that nobody's calls are asked about
+/// less for what others do. Each is shorter than 4 KiB.
+const MAX_MARKS: u64 = 2000;
+const IN_MEMORY: TranscriptLimits = TranscriptLimits {
+    max_user_bytes: MAX_WAITING_OF_USER,
+    max_total_bytes: MAX_WAITING,
+    ..TranscriptLimits::DEFAULT
+};
+const MARKS_IN_MEMORY: TranscriptLimits = TranscriptLimits {
+    max_user_transcripts: MAX_MARKS,
+    max_user_bytes: MAX_MARKS * 4096,
+    max_total_bytes: u64::MAX,
+    ..TranscriptLimits::DEFAULT
+};
+
 /// For an hour, in this process.
-fn in_memory() -> Conversations {
+fn kept_in_memory(transcripts: TranscriptLimits) -> Conversations {
     let retention = Duration::from_secs(3600);
-    let transcripts = TranscriptLimits { max_total_bytes: 64 << 20, ..TranscriptLimits::DEFAULT };
     let limits = ConversationLimits { retention, transcripts, ..ConversationLimits::default() };
     Conversations::new(Arc::new(MemoryStore::default()), limits)
 }
 
 impl Transcripts {
+    fn in_memory() -> Self {
+        let (conversations, marks) = (kept_in_memory(IN_MEMORY), kept_in_memory(MARKS_IN_MEMORY));
+        Self { conversations, marks, are_answers_kept: false, turns: Turns::default() }
+    }
+
     /// In the store of conversations. Where that keeps none, only turns are kept that wait for the client's tools, and in memory: without what
     /// the server has done in them they could not go on.
     pub(super) fn new(conversations: Conversations) -> Self {
-        let are_answers_kept = conversations.keeps_transcripts();
-        let conversations = if are_answers_kept { conversations } else { in_memory() };
-        Self { conversations, are_answers_kept, turns: Turns::default() }
+        if !conversations.keeps_transcripts() {
+            return Self::in_memory();
+        }
+        let marks = conversations.clone();
+        Self { conversations, marks, are_answers_kept: true, turns: Turns::default() }
     }
 
     /// Puts back what is kept of a conversation, of which `whole` are answers that the server has kept. Each transcript is put back once, so that
@@ -137,17 +163,24 @@ impl Transcripts {
             place.leave();
             return place;
         };
-        let size = found.iter().map(|found| found.messages.len()).sum();
-        let Some(found) = beside(size, move || read_all(found)).await.filter(|found| !found.is_empty())
-        else {
+        if found.is_empty() {
             return place;
-        };
-        let had = messages.len();
-        let mut replaced = replace(messages, &answers, &found);
-        if let Some(rounds) = rounds.and_then(|key| found.get(&key)) {
-            place.resumed = replaced.resume(messages, rounds).unwrap_or_default();
-            place.has_rounds = true;
         }
+        let had = messages.len();
+        let size = size + found.iter().map(|found| found.messages.len()).sum::<usize>();
+        let mut whole = std::mem::take(messages);
+        let replacing = beside(size, move || {
+            let found = read_all(found);
+            let mut replaced = replace(&mut whole, &answers, &found);
+            let rounds = rounds.and_then(|key| found.get(&key));
+            let resumed = rounds.map(|rounds| replaced.resume(&mut whole, rounds).unwrap_or_default());
+            (whole, replaced, resumed)
+        });
+        // Where it ends, the server is being stopped.
+        let Some((whole, replaced, resumed)) = replacing.await else { return place };
+        *messages = whole;
+        place.has_rounds = resumed.is_some();
+        place.resumed = resumed.unwrap_or_default();
         if let Some(effects) = place.effects.as_mut().filter(|_| place.resumed.messages > 0) {
             effects.go_on();
         }

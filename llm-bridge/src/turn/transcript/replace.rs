@@ -176,32 +176,30 @@ pub(super) fn is_own(id: &str) -> bool {
 fn new_ids(answered: &[Message], transcript: &[Message]) -> Vec<(String, String)> {
     let results: HashSet<&str> =
         transcript.iter().filter_map(|message| Some(message.tool_result()?.call_id.as_str())).collect();
-    let kept: Vec<&String> = transcript.iter().flat_map(Message::calls).map(|call| &call.id).collect();
+    let ids = || transcript.iter().flat_map(Message::calls).map(|call| &call.id);
+    let kept: HashSet<&String> = ids().collect();
     let sent = answered.iter().flat_map(Message::calls).map(|call| &call.id);
-    let clients = kept.iter().filter(|id| !results.contains(id.as_str()));
+    let clients = ids().filter(|id| !results.contains(id.as_str()));
     let pairs = sent.zip(clients).filter(|(sent, _)| !kept.contains(sent));
-    pairs.map(|(sent, kept)| (sent.clone(), (*kept).clone())).collect()
+    pairs.map(|(sent, kept)| (sent.clone(), kept.clone())).collect()
 }
 
 /// Changes the client's calls in a transcript as the client has, where a person corrects them there: the result that follows is that of the
 /// changed call. Calls of the server have their results here.
 fn change_calls<'c>(transcript: &mut [Message], sent: impl Iterator<Item = &'c Call>) {
-    for sent in sent {
-        let is_result =
-            |message: &Message| message.tool_result().is_some_and(|result| result.call_id == sent.id);
-        if transcript.iter().any(is_result) {
-            continue;
-        }
-        for part in transcript.iter_mut().flat_map(|message| &mut message.parts) {
-            // What is no object in the model's words is one in those of some APIs.
-            if let Content::Call(call) = &mut part.content
-                && call.id == sent.id
-                && call.arguments_object().is_some()
-                && !is_same_call(call, sent)
-            {
-                call.name.clone_from(&sent.name);
-                call.arguments.clone_from(&sent.arguments);
-            }
+    let results = transcript.iter().filter_map(|message| Some(message.tool_result()?.call_id.clone()));
+    let results: HashSet<String> = results.collect();
+    let sent: HashMap<&str, &Call> =
+        sent.filter(|sent| !results.contains(&sent.id)).map(|sent| (sent.id.as_str(), sent)).collect();
+    for part in transcript.iter_mut().flat_map(|message| &mut message.parts) {
+        // What is no object in the model's words is one in those of some APIs.
+        if let Content::Call(call) = &mut part.content
+            && let Some(sent) = sent.get(call.id.as_str())
+            && call.arguments_object().is_some()
+            && !is_same_call(call, sent)
+        {
+            call.name.clone_from(&sent.name);
+            call.arguments.clone_from(&sent.arguments);
         }
     }
 }
@@ -218,4 +216,33 @@ fn renamed(mut message: Message, ids: &HashMap<String, String>) -> Message {
         }
     }
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// A message with so many calls, named apart.
+    fn calls(many: usize, name: &str) -> Message {
+        let call = |number| Content::Call(Call::new(format!("{name}{number}"), "f", "{}")).into();
+        Message::new(Role::Assistant, (0..many).map(call).collect())
+    }
+
+    #[test]
+    fn b7_the_ids_of_many_calls_are_compared_in_time_that_grows_with_their_number() {
+        let quickest = |many: usize| {
+            let took = |_| {
+                let (sent, mut kept) = ([calls(many, "sent")], [calls(many, "kept")]);
+                let began = Instant::now();
+                assert_eq!(new_ids(&sent, &kept).len(), many);
+                change_calls(&mut kept, sent.iter().flat_map(Message::calls));
+                began.elapsed()
+            };
+            (0..3).map(took).min().unwrap_or(Duration::MAX)
+        };
+        let (few, many) = (quickest(2_000), quickest(16_000));
+        assert!(many < few * 24, "eight times as many calls took {many:?} in place of {few:?}");
+    }
 }

@@ -1,3 +1,4 @@
+use registry_core::flow::{HasRead, Reads};
 use toolrack_apis::{Call, Content, Media, MediaKind, MediaSource, Message, Reasoning, Role, ToolResult};
 
 use super::*;
@@ -23,12 +24,22 @@ const ADA: (&str, &str) = ("default", "ada");
 
 /// Keeps what a turn adds that ends with these calls of the client.
 async fn keep(transcripts: &Transcripts, sent: &[Message], client: &[&str], added: &[Message]) {
-    let place = transcripts.put_back(ADA, "m", &mut sent.to_vec(), Vec::new(), None).await;
+    keep_of(transcripts, ADA, sent, client, added).await;
+}
+
+async fn keep_of(
+    transcripts: &Transcripts,
+    owner: (&str, &str),
+    sent: &[Message],
+    client: &[&str],
+    added: &[Message],
+) {
+    let place = transcripts.put_back(owner, "m", &mut sent.to_vec(), Vec::new(), None).await;
     let client = calls(client);
     let client: Vec<&Call> = client.calls().collect();
     let shown = place.shown();
     let (ending, added) = Ending::of(&shown, Some(&client), added, &place);
-    transcripts.keep(ADA, &place, added.map(of), ending).await;
+    transcripts.keep(owner, &place, added.map(of), ending).await;
 }
 
 async fn whole(transcripts: &Transcripts, owner: (&str, &str), messages: &[Message]) -> Vec<Message> {
@@ -162,4 +173,46 @@ async fn b15_a_long_conversation_is_asked_for_at_once() {
     messages.push(user("Sure?"));
     // The answers are looked for from the end, so many of them.
     assert_eq!(whole(&transcripts, ADA, &messages).await.len(), messages.len() + 2);
+}
+
+#[tokio::test]
+async fn b20_where_no_transcripts_are_kept_nobody_pushes_out_what_the_conversations_of_others_have_read() {
+    let off = ConversationLimits { retention: Duration::ZERO, ..ConversationLimits::default() };
+    let transcripts = Transcripts::new(Conversations::new(Arc::new(MemoryStore::default()), off));
+    let conversation = [user("hi"), Message::text(Role::Assistant, "ho"), user("Go on.")];
+    let read_by = async |owner: (&str, &str)| {
+        transcripts.put_back(owner, "m", &mut conversation.to_vec(), Vec::new(), None).await.read
+    };
+    let place = transcripts.put_back(ADA, "m", &mut vec![user("hi")], Vec::new(), None).await;
+    let mut read = HasRead::default();
+    read.note(Reads::PRIVATE, "mailbox");
+    transcripts.keep_read(ADA, place.read_keys(None).unwrap(), &read).await;
+    assert_eq!(read_by(ADA).await, read);
+
+    // As much as one user can keep, several times over.
+    let large = "x".repeat((4 << 20) - (1 << 14));
+    for number in 0..20 {
+        let id = format!("c{number}");
+        let added = [calls(&["s", &id]), Message::text(Role::Assistant, large.clone())];
+        keep_of(&transcripts, ("default", "eve"), &[user(&id)], &[&id], &added).await;
+    }
+    assert_eq!(read_by(ADA).await, read, "and so do the calls of eve's that wait for her client");
+    assert!(read_by(("default", "bob")).await.is_empty());
+}
+
+#[tokio::test]
+async fn b15_where_no_transcripts_are_kept_no_user_takes_all_the_room_for_turns_that_wait() {
+    let off = ConversationLimits { retention: Duration::ZERO, ..ConversationLimits::default() };
+    let transcripts = Transcripts::new(Conversations::new(Arc::new(MemoryStore::default()), off));
+    let added = [calls(&["s", "c"]), result("s")];
+    keep(&transcripts, &[], &["c"], &added).await;
+    let large = "x".repeat((4 << 20) - (1 << 14));
+    for number in 0..20 {
+        let id = format!("c{number}");
+        let added = [calls(&["s", &id]), Message::text(Role::Assistant, large.clone())];
+        keep_of(&transcripts, ("default", "eve"), &[user(&id)], &[&id], &added).await;
+    }
+    let sent = [user("hi"), calls(&["c"]), result("c")];
+    let expected = [user("hi"), added[0].clone(), added[1].clone(), result("c")];
+    assert_eq!(whole(&transcripts, ADA, &sent).await, expected);
 }

@@ -13,22 +13,27 @@ use std::{
     fs::File,
     io::BufReader,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::Duration,
 };
 
 use moka::future::Cache;
+use registry_core::UserPlaces;
 use serde_json::{Value, json};
-use tokio::{task::spawn_blocking, time::timeout};
+use tokio::{
+    sync::{Semaphore, oneshot},
+    task::spawn_blocking,
+    time::timeout,
+};
 use toolrack_apis::{
-    Request,
+    Message, Request,
     completion::{CompletionForm, CompletionWire},
 };
 use toolrack_templates::{GgufTemplate, MAX_SOURCE};
 
 pub(crate) use model::{Prompt, RawModel, RawTools};
 
-use super::{api::root_of, error::UpstreamError, http::HttpUpstream, recognize::Recognized};
+use super::{api::root_of, asker::Asker, error::UpstreamError, http::HttpUpstream, recognize::Recognized};
 use model::Given;
 
 /// For how long a template is taken for that of the model: a server is started anew with another.
@@ -37,16 +42,65 @@ const KNOWN_FOR: Duration = Duration::from_secs(60);
 const RENDER_TIME: Duration = Duration::from_secs(10);
 const STUCK: &str =
     "the chat template of the model took too long for a prompt; set another as `template` of the model";
+/// How many prompts of a server's models are rendered at once: one of a user, so that long ones of a few hold up nobody else's.
+const RENDERED_AT_ONCE: usize = 8;
+/// The longest conversation that is put into a prompt, in bytes. The chat endpoint of the server takes longer ones.
+const MAX_RENDERED: usize = 8 << 20;
+/// Why a template is not read or rendered now, which says nothing about it.
+const BUSY: &str = "as many prompts are rendered as may be at once";
 /// Of how many models of a server.
 const MODELS: u64 = 64;
 
 /// The templates of a server's models, by the model and the file of its settings.
 #[derive(Debug)]
-pub(super) struct RawModels(Cache<(String, Option<PathBuf>), Result<Arc<RawModel>, UpstreamError>>);
+pub(super) struct RawModels {
+    known: Cache<(String, Option<PathBuf>), Result<Arc<RawModel>, UpstreamError>>,
+    renderers: Renderers,
+}
 
 impl Default for RawModels {
     fn default() -> Self {
-        Self(Cache::builder().time_to_live(KNOWN_FOR).max_capacity(MODELS).build())
+        let known = Cache::builder().time_to_live(KNOWN_FOR).max_capacity(MODELS).build();
+        Self { known, renderers: Renderers::new(RENDER_TIME) }
+    }
+}
+
+/// Threads on which prompts are rendered. A thread cannot be stopped: one that does not end in time keeps its place until it does.
+#[derive(Debug)]
+struct Renderers {
+    of_user: UserPlaces,
+    all: Arc<Semaphore>,
+    /// How long a place may take to be free, and what is done there.
+    patience: Duration,
+}
+
+impl Renderers {
+    fn new(patience: Duration) -> Self {
+        Self { of_user: UserPlaces::default(), all: Arc::new(Semaphore::new(RENDERED_AT_ONCE)), patience }
+    }
+
+    /// Does something at a place of a user.
+    async fn at_place<T: Send + 'static>(
+        &self,
+        asker: &Asker,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, UpstreamError> {
+        let place = async {
+            let own = self.of_user.enter(&asker.tenant, &asker.user).await?;
+            Some((own, Arc::clone(&self.all).acquire_owned().await.ok()?))
+        };
+        let busy = |_| UpstreamError::failed(BUSY);
+        let place = timeout(self.patience, place).await.map_err(busy)?;
+        let (begins, has_begun) = oneshot::channel();
+        let working = spawn_blocking(move || {
+            let _place = place;
+            let _ = begins.send(());
+            work()
+        });
+        // Its time begins when there is a thread for it.
+        let _ = timeout(self.patience, has_begun).await.map_err(busy)?;
+        let done = timeout(self.patience, working).await.map_err(|_| UpstreamError::failed(STUCK))?;
+        done.map_err(|_| UpstreamError::failed("this server is being stopped"))
     }
 }
 
@@ -77,13 +131,18 @@ impl HttpUpstream {
         let known = self.recognized().await;
         let form = form_of(&known)?;
         let key = (name.to_owned(), file.map(Path::to_owned));
-        if let Some(found) = self.raw_models.0.get(&key).await {
+        if let Some(found) = self.raw_models.known.get(&key).await {
             return found;
         }
         let found = self.read_raw_model(&known, form, name, file).await;
-        // A server that is away says nothing about its models.
-        if matches!(found, Ok(_) | Err(UpstreamError::Failed(_))) {
-            self.raw_models.0.insert(key, found.clone()).await;
+        // A server that is away says nothing about its models, nor does this one that has no place to read their templates.
+        let is_known = match &found {
+            Ok(_) => true,
+            Err(UpstreamError::Failed(failure)) => failure.message != BUSY,
+            Err(_) => false,
+        };
+        if is_known {
+            self.raw_models.known.insert(key, found.clone()).await;
         }
         found
     }
@@ -99,9 +158,8 @@ impl HttpUpstream {
             Some(file) => given_in(file.to_owned(), self.adds_bos(known, form).await).await?,
             None => self.given_by_server(known, form, name).await?,
         };
-        let reading = timeout(RENDER_TIME, spawn_blocking(move || RawModel::new(given))).await;
-        let model = reading.map_err(|_| UpstreamError::failed(STUCK))?;
-        let model = model.map_err(|_| UpstreamError::failed("this server is being stopped"))?;
+        let model =
+            self.raw_models.renderers.at_place(&Asker::default(), move || RawModel::new(given)).await?;
         model.map(Arc::new).map_err(|error| UpstreamError::failed(error.to_string()))
     }
 
@@ -112,19 +170,13 @@ impl HttpUpstream {
         request: Request,
         tools: RawTools,
         ends_thinking: bool,
+        asker: &Asker,
     ) -> Result<RawQuestion, UpstreamError> {
         let form = form_of(&*self.recognized().await)?;
         let (renderer, definitions) = (Arc::clone(&model), tools.definitions.clone());
-        if model.is_stuck.load(Ordering::Relaxed) {
-            return Err(UpstreamError::failed(STUCK));
-        }
-        let rendering = spawn_blocking(move || renderer.prompt(&request, tools));
-        let Ok(prompt) = timeout(RENDER_TIME, rendering).await else {
-            // A thread cannot be stopped; there is no second one.
-            model.is_stuck.store(true, Ordering::Relaxed);
-            return Err(UpstreamError::failed(STUCK));
-        };
-        let prompt = prompt.map_err(|_| UpstreamError::failed("this server is being stopped"))?;
+        check_size(&request.messages)?;
+        let renderers = &self.raw_models.renderers;
+        let prompt = renderers.at_place(asker, move || renderer.prompt(&request, tools)).await?;
         let prompt = prompt.map_err(|error| UpstreamError::failed(error.to_string()))?;
         let Prompt { text, thinking } = if ends_thinking { prompt.without_thinking() } else { prompt };
         let wire = CompletionWire {
@@ -134,6 +186,7 @@ impl HttpUpstream {
             tokens: model.tokens.clone(),
             num_ctx: None,
             keep_alive: self.settings.keep_alive.clone(),
+            loads: self.lets_load(asker),
         };
         Ok(RawQuestion { wire, definitions, thinking })
     }
@@ -189,6 +242,15 @@ impl HttpUpstream {
     }
 }
 
+fn check_size(messages: &[Message]) -> Result<(), UpstreamError> {
+    match messages.iter().map(Message::size).sum::<usize>() {
+        size if size <= MAX_RENDERED => Ok(()),
+        size => {
+            Err(UpstreamError::failed(format!("a conversation of {size} bytes is not put into a prompt")))
+        }
+    }
+}
+
 fn form_of(known: &Recognized) -> Result<CompletionForm, UpstreamError> {
     known.kind.and_then(|kind| kind.completion).ok_or_else(|| {
         UpstreamError::failed(
@@ -220,4 +282,52 @@ async fn given_in(file: PathBuf, adds_bos: bool) -> Result<Given, UpstreamError>
     let read =
         spawn_blocking(read).await.map_err(|_| UpstreamError::failed("this server is being stopped"))?;
     read.map_err(UpstreamError::failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn failure(error: &UpstreamError) -> &str {
+        error.message().unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn b14_a_prompt_that_is_not_rendered_in_time_holds_up_its_user_alone_and_until_it_is() {
+        let renderers = Renderers::new(Duration::from_millis(200));
+        let (eve, ada) = (Asker::new("default", "eve"), Asker::new("default", "ada"));
+        let (ends, end) = mpsc::channel::<()>();
+        let stuck = renderers.at_place(&eve, move || end.recv().is_ok()).await.unwrap_err();
+        assert_eq!(failure(&stuck), STUCK);
+        let again = renderers.at_place(&eve, || 1).await.unwrap_err();
+        assert_eq!(failure(&again), BUSY, "which is not learned from");
+        assert_eq!(renderers.at_place(&ada, || 2).await.unwrap(), 2);
+        drop(ends);
+        while renderers.at_place(&eve, || 3).await.is_err() {}
+    }
+
+    #[test]
+    fn b14_a_conversation_of_such_a_size_is_rendered_and_no_larger_one() {
+        let half = || Message::text(toolrack_apis::Role::User, "x".repeat(MAX_RENDERED / 2 - 4096));
+        assert!(check_size(&[half(), half()]).is_ok());
+        assert!(check_size(&[half(), half(), half()]).is_err());
+    }
+
+    #[tokio::test]
+    async fn b14_so_many_prompts_are_rendered_at_once() {
+        let renderers = Renderers::new(Duration::from_millis(200));
+        let mut all = Vec::new();
+        for number in 0..RENDERED_AT_ONCE {
+            let (ends, end) = mpsc::channel::<()>();
+            all.push(ends);
+            let asker = Asker::new("default", &number.to_string());
+            assert!(renderers.at_place(&asker, move || end.recv().is_ok()).await.is_err());
+        }
+        let ada = Asker::new("default", "ada");
+        assert_eq!(failure(&renderers.at_place(&ada, || 1).await.unwrap_err()), BUSY);
+        all.pop();
+        while renderers.at_place(&ada, || 1).await.is_err() {}
+    }
 }

@@ -1,9 +1,6 @@
 //! A model that is asked for completions: its template, and what is known from it.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use regex::Regex;
 use serde_json::{Map, Value, json};
@@ -46,8 +43,6 @@ pub(crate) struct RawModel {
     knows_tools: bool,
     /// The special tokens that an answer may have.
     pub(super) tokens: Vec<String>,
-    /// Whether its template did not end in time, and may still run.
-    pub(super) is_stuck: AtomicBool,
 }
 
 /// A prompt.
@@ -104,7 +99,6 @@ impl RawModel {
             shape: Shape::default(),
             knows_tools: false,
             tokens,
-            is_stuck: AtomicBool::new(false),
         };
         let tools = [probe_definition()];
         let Ok(before) = model.render(&[user()], &tools, true, Map::new()) else { return Ok(model) };

@@ -210,3 +210,30 @@ async fn b13_geminis_vectors_are_made_by_the_embeddings_of_openai() {
     assert_eq!((asked[0].path.as_str(), &asked[0].body), ("/v1/embeddings", &sent));
     assert_eq!(asked[1].body, json!({"model": "e", "input": ["a\nb"], "encoding_format": "float"}));
 }
+
+#[tokio::test]
+async fn a7_the_name_of_a_model_is_bounded_wherever_a_request_names_one() {
+    let rack = Setup::new().start([]).await;
+    let long = "m".repeat(513);
+    let named = |model: &str| json!({"model": model, "input": "a", "prompt": "a", "name": model});
+    let gemini = json!({"content": {"parts": [{"text": "a"}]}});
+    let document: Value =
+        rack.client.get(rack.url("/openapi.json")).send().await.unwrap().json().await.unwrap();
+    let all = document["paths"].as_object().unwrap().iter();
+    let passed = all.filter(|(_, methods)| {
+        let post = &methods["post"];
+        post["tags"][0] == "Passed on" && !post["requestBody"]["content"]["application/json"].is_null()
+    });
+    let mut tried: Vec<(String, Value)> = passed.map(|(path, _)| (path.clone(), named(&long))).collect();
+    assert!(tried.len() > 5, "{tried:?}");
+    for path in ["/api/embed", "/api/embeddings", "/api/show"] {
+        tried.push((path.to_owned(), named(&long)));
+    }
+    tried.push((format!("/v1beta/models/{long}:embedContent"), gemini));
+    for (path, body) in tried {
+        let refused = rack.client.post(rack.url(&path)).json(&body).send().await.unwrap();
+        let (status, error) = (refused.status().as_u16(), refused.text().await.unwrap());
+        assert!(status == 400 && error.contains("longer than 512 bytes"), "{path}: {status} {error}");
+    }
+    assert!(rack.upstream.asked().is_empty());
+}

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use registry_core::store::{
-    ConversationError, ConversationLimits, ConversationStore, Conversations, StoreError, StoreResult,
+    ConversationError, ConversationLimits, ConversationStore, Conversations, Shelf, StoreError, StoreResult,
     StoredResponse, StoredTranscript, TranscriptLimits,
 };
 use serde_json::json;
@@ -65,16 +65,13 @@ impl ConversationStore for Down {
         self.fails().await
     }
 
-    async fn delete_conversations_of(&self, _: &str, _: &str) -> StoreResult<usize> {
-        self.fails().await
-    }
-
     async fn delete_expired(&self, _: jiff::Timestamp) -> StoreResult<()> {
         self.fails().await
     }
 
     async fn keep_transcript(
         &self,
+        _: Shelf,
         _: StoredTranscript,
         _: jiff::Timestamp,
         _: &TranscriptLimits,
@@ -84,6 +81,7 @@ impl ConversationStore for Down {
 
     async fn transcripts(
         &self,
+        _: Shelf,
         _: &str,
         _: &str,
         _: &[String],
@@ -101,24 +99,7 @@ impl ConversationStore for Down {
         self.fails().await
     }
 
-    async fn sweep_transcripts(&self, _: jiff::Timestamp, _: u64) -> StoreResult<()> {
-        self.fails().await
-    }
-
-    async fn keep_file(
-        &self,
-        _: StoredTranscript,
-        _: jiff::Timestamp,
-        _: &TranscriptLimits,
-    ) -> StoreResult<()> {
-        self.fails().await
-    }
-
-    async fn file(&self, _: &str, _: &str, _: &str, _: jiff::Timestamp) -> StoreResult<Option<Arc<str>>> {
-        self.fails().await
-    }
-
-    async fn sweep_files(&self, _: jiff::Timestamp, _: u64) -> StoreResult<()> {
+    async fn sweep_transcripts(&self, _: Shelf, _: jiff::Timestamp, _: u64) -> StoreResult<()> {
         self.fails().await
     }
 }

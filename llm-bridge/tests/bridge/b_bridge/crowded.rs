@@ -139,6 +139,26 @@ async fn b11_a_request_that_the_server_refuses_as_too_long_is_sent_without_the_t
 }
 
 #[tokio::test]
+async fn b11_of_a_request_that_is_long_itself_nothing_is_learned_about_the_tools() {
+    for stream in [true, false] {
+        // About as many tokens as the tools have twice; the tools alone would leave more than half of the context.
+        let message =
+            "request (9500 tokens) exceeds the available context size (8192 tokens), try increasing it";
+        let refused = Reply::json(
+            400,
+            &json!({"error": {"code": 400, "message": message, "type": "exceed_context_size_error"}}),
+        );
+        let replies = [refused, Reply::text("Read."), Reply::text("Hi.")];
+        let rack = rack(Setup::bare(), None, replies).await;
+        let long = "word ".repeat(5_000);
+        rack.ask_with(stream, json!({"messages": [user(&long)]})).await.expect("Read.");
+        rack.ask_with(stream, json!({"messages": [user("Something else.")]})).await.expect("Hi.");
+        let tools: Vec<usize> = rack.upstream.asked().iter().map(|asked| asked.tools().len()).collect();
+        assert_eq!(tools, [TOOLS, 1, TOOLS]);
+    }
+}
+
+#[tokio::test]
 async fn b11_what_is_too_long_without_the_tools_is_an_error_that_is_not_learned_from() {
     let rack = rack(Setup::bare(), None, [too_long(), too_long(), Reply::text("Hi.")]).await;
     let reported = rack.ask(true).await;

@@ -16,6 +16,7 @@ mod messages;
 mod oddities;
 mod pictures;
 mod questions;
+mod reading;
 mod recovery;
 mod requests;
 mod required;

@@ -156,6 +156,25 @@ async fn b11_clients_are_told_the_context_that_was_found() {
     assert_eq!(get("/api/ps").await["models"][0]["context_length"], 4096);
 }
 
+/// As it is set, and as the model server says.
+#[tokio::test]
+async fn g12_clients_are_told_whether_a_model_sees_pictures() {
+    let settings = ModelSettings { pictures: Some(false), ..ModelSettings::default() };
+    let set = Models::try_from(BTreeMap::from([("m".to_owned(), settings)])).unwrap();
+    let setup = Setup::new().chat(|chat| chat.models = set);
+    let rack = rack_of(setup, Site::of_kind("vllm", &["m", "n"]), |_| ()).await;
+    let listed: Value =
+        within(within(rack.client.get(rack.url("/v1/models")).send()).await.unwrap().json()).await.unwrap();
+    let pictures = |name: &str| {
+        let models = listed["data"].as_array().unwrap();
+        models.iter().find(|model| model["id"] == name).unwrap().get("pictures").cloned()
+    };
+    assert_eq!(
+        (pictures("m"), pictures("m:plain"), pictures("n")),
+        (Some(false.into()), Some(false.into()), None)
+    );
+}
+
 #[tokio::test]
 async fn b11_a_cut_is_shown_once_in_a_turn_and_the_model_does_not_hear_of_it() {
     let log = Log::start();

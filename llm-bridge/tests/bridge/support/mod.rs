@@ -127,8 +127,8 @@ pub struct Setup {
     pub request_timeout: Duration,
     pub max_connections: usize,
     pub store: Arc<MemoryStore>,
-    /// Where chats are kept; `None` for the store in memory.
-    pub chats: Option<Arc<dyn ChatStore>>,
+    /// Where chats are kept.
+    pub chats: Arc<dyn ChatStore>,
     /// What is kept of conversations; `None` for the store in memory.
     pub conversations: Option<Conversations>,
     pub traces: Option<Traces>,
@@ -168,7 +168,7 @@ impl Setup {
             request_timeout: server::REQUEST_TIMEOUT,
             max_connections: server::MAX_CONNECTIONS,
             store: Arc::default(),
-            chats: None,
+            chats: Chats::in_memory(),
             conversations: None,
             traces: None,
             audit,
@@ -264,7 +264,7 @@ impl Setup {
         let in_memory = || Conversations::new(self.store.clone(), ConversationLimits::default());
         let conversations = self.conversations.unwrap_or_else(in_memory);
         let settings = ServerSettings {
-            chats: Some(self.chats.unwrap_or_else(|| self.store.clone())),
+            chats: Some(self.chats),
             conversations: Some(conversations),
             public_url: self.public_url,
             request_timeout: self.request_timeout,

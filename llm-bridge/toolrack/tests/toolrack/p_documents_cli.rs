@@ -94,6 +94,32 @@ fn p6_documents_are_listed_searched_and_removed() {
 }
 
 #[test]
+fn u29_documents_that_were_added_and_removed_are_in_the_audit() {
+    let folder = folder_with_documents();
+    let at = folder.path();
+    assert!(run(at, &["documents", "add", "drinks", "prices.csv"]).2);
+    assert!(run(at, &["documents", "add", "--prune", "drinks"]).2);
+    assert!(!run(at, &["documents", "remove", "drinks", "nowhere"]).2);
+    let (printed, _, well) = run(at, &["audit", "export"]);
+    assert!(well, "{printed}");
+    let records = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["record"].take());
+    let made = records.filter(|record| record["phase"] == "outcome");
+    let made: Vec<Value> = made
+        .map(|record| serde_json::json!([record["tool"], record["arguments"]["paths"], record["success"]]))
+        .collect();
+    let of = |name: &str| at.canonicalize().unwrap().join(name).to_str().unwrap().to_owned();
+    // What is not there was not removed.
+    assert_eq!(
+        Value::from(made),
+        serde_json::json!([
+            ["toolrack documents add", [of("drinks"), of("prices.csv")], true],
+            ["toolrack documents add --prune", [of("drinks")], true],
+            ["toolrack documents remove", [of("drinks")], true],
+        ])
+    );
+}
+
+#[test]
 fn p6_the_tools_are_on_once_there_are_documents() {
     let folder = folder_with_documents();
     let at = folder.path();

@@ -22,7 +22,7 @@ use rmcp::{
 };
 use sse_stream::{Sse, SseStream};
 
-use super::lenient;
+use super::{lenient, oauth::Bearer};
 use crate::values::Values;
 
 /// How large a message may be, in bytes; as the library has it.
@@ -34,9 +34,12 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 type Failure = StreamableHttpError<reqwest::Error>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// An HTTP client that makes no message of more values than it may have.
+/// An HTTP client that makes no message of more values than it may have, and opens an account, where there is one to open.
 #[derive(Clone)]
-pub(super) struct BoundedHttp(pub(super) reqwest::Client);
+pub(super) struct BoundedHttp {
+    pub(super) http: reqwest::Client,
+    pub(super) bearer: Option<Arc<Bearer>>,
+}
 
 /// How long is waited at least before a stream that has ended is asked for again, in milliseconds, whatever the server says.
 const LEAST_RETRY: u64 = 1000;
@@ -87,8 +90,8 @@ fn bounded(events: Events, awaited: Option<RequestId>) -> Events {
     counted.boxed()
 }
 
-/// The events of an answer, of so many bytes each.
-fn events_of(response: Response, most: usize, awaited: Option<RequestId>) -> Events {
+/// The events of an answer.
+fn events_of(response: Response, awaited: Option<RequestId>) -> Events {
     let (mut bytes, mut is_line_empty) = (0_usize, true);
     let counted = response.bytes_stream().map(move |chunk| {
         let chunk = chunk?;
@@ -100,8 +103,8 @@ fn events_of(response: Response, most: usize, awaited: Option<RequestId>) -> Eve
                 _ => is_line_empty = false,
             }
             bytes += 1;
-            if bytes > most {
-                return Err(Broken::TooLarge(format!("a message has more than {most} bytes")));
+            if bytes > MAX_MESSAGE {
+                return Err(Broken::TooLarge(format!("a message has more than {MAX_MESSAGE} bytes")));
             }
         }
         Ok(chunk)
@@ -228,44 +231,41 @@ fn unusable(what: String) -> Failure {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(what))
 }
 
-impl StreamableHttpClient for BoundedHttp {
-    type Error = reqwest::Error;
-
-    async fn post_message(
+impl BoundedHttp {
+    async fn with_token<T, F: Future<Output = Result<T, Failure>>>(
         &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session: Option<Arc<str>>,
         key: Option<String>,
-        headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, Failure> {
-        self.post_message_with_max_sse_event_size(uri, message, session, key, headers, MAX_MESSAGE).await
+        send: impl Fn(Option<String>) -> F,
+    ) -> Result<T, Failure> {
+        match &self.bearer {
+            Some(bearer) => bearer.send(|token| send(Some(token))).await,
+            None => send(key).await,
+        }
     }
 
-    async fn post_message_with_max_sse_event_size(
+    async fn post(
         &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session: Option<Arc<str>>,
+        uri: &str,
+        message: &ClientJsonRpcMessage,
+        session: Option<&str>,
         key: Option<String>,
-        headers: Headers,
-        most: usize,
+        headers: &Headers,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let in_session = session.is_some();
-        let mut request = self.0.post(&*uri).headers(headers.into_iter().collect());
+        let mut request = self.http.post(uri).headers(headers.clone().into_iter().collect());
         request = request.header(ACCEPT, format!("{EVENT_STREAM_MIME_TYPE}, {JSON_MIME_TYPE}"));
         if let Some(session) = session {
-            request = request.header(HEADER_SESSION_ID, &*session);
+            request = request.header(HEADER_SESSION_ID, session);
         }
         if let Some(key) = key {
             request = request.bearer_auth(key);
         }
-        let response = request.json(&message).send().await?;
+        let response = request.json(message).send().await?;
         let status = response.status();
         if !status.is_success() {
-            return refused(response, &message, in_session).await;
+            return refused(response, message, in_session).await;
         }
-        let awaited = match &message {
+        let awaited = match message {
             ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
         };
@@ -278,7 +278,7 @@ impl StreamableHttpClient for BoundedHttp {
         let given = given.map(str::to_owned);
         let kind = text(response.headers(), &CONTENT_TYPE).unwrap_or_default().to_owned();
         if kind.starts_with(EVENT_STREAM_MIME_TYPE) {
-            return Ok(StreamableHttpPostResponse::Sse(events_of(response, most, awaited), given));
+            return Ok(StreamableHttpPostResponse::Sse(events_of(response, awaited), given));
         }
         if !kind.starts_with(JSON_MIME_TYPE) {
             return Err(StreamableHttpError::UnexpectedContentType(Some(kind)));
@@ -291,11 +291,27 @@ impl StreamableHttpClient for BoundedHttp {
             (body, _) => body?,
         };
         match message_of(&body) {
-            Ok(answer) => Ok(StreamableHttpPostResponse::Json(addressed(answer, &message), given)),
+            Ok(answer) => Ok(StreamableHttpPostResponse::Json(addressed(answer, message), given)),
             // Nothing was asked.
             Err(_) if !asks => Ok(StreamableHttpPostResponse::Accepted),
             Err(fault) => Err(unusable(format!("the answer cannot be read: {fault}"))),
         }
+    }
+}
+
+/// The library's own bound on an event is [`MAX_MESSAGE`] too, so what it calls with a bound needs none of its own.
+impl StreamableHttpClient for BoundedHttp {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        key: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        self.with_token(key, |key| self.post(&uri, &message, session.as_deref(), key, &headers)).await
     }
 
     async fn delete_session(
@@ -305,7 +321,8 @@ impl StreamableHttpClient for BoundedHttp {
         key: Option<String>,
         headers: Headers,
     ) -> Result<(), Failure> {
-        self.0.delete_session(uri, session, key, headers).await
+        let delete = |key| self.http.delete_session(uri.clone(), session.clone(), key, headers.clone());
+        self.with_token(key, delete).await
     }
 
     async fn get_stream(
@@ -316,20 +333,9 @@ impl StreamableHttpClient for BoundedHttp {
         key: Option<String>,
         headers: Headers,
     ) -> Result<Events, Failure> {
-        self.0.get_stream(uri, session, last, key, headers).await.map(|events| bounded(events, None))
-    }
-
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session: Option<Arc<str>>,
-        last: Option<String>,
-        key: Option<String>,
-        headers: Headers,
-        most: usize,
-    ) -> Result<Events, Failure> {
-        let opened = self.0.get_stream_with_max_sse_event_size(uri, session, last, key, headers, most);
-        opened.await.map(|events| bounded(events, None))
+        let open =
+            |key| self.http.get_stream(uri.clone(), session.clone(), last.clone(), key, headers.clone());
+        self.with_token(key, open).await.map(|events| bounded(events, None))
     }
 }
 
@@ -346,7 +352,7 @@ mod tests {
         for (bytes, is_read) in [(MAX_MESSAGE - 100, true), (MAX_MESSAGE, false)] {
             let event = format!("data: {}\n\n", "x".repeat(bytes));
             // Each event has the whole of them.
-            let mut events = events_of(response(event.repeat(2)), MAX_MESSAGE, None);
+            let mut events = events_of(response(event.repeat(2)), None);
             for _ in 0..=usize::from(is_read) {
                 let event = events.next().await.unwrap();
                 assert_eq!(event.is_ok_and(|event| event.data.unwrap().len() == bytes), is_read, "{bytes}");

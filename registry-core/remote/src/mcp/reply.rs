@@ -2,7 +2,12 @@
 
 use std::collections::HashSet;
 
-use registry_core::{Content, ErrorKind, ToolError, ToolResult, flow::Reads, json::Room, text::cut};
+use registry_core::{
+    Content, ErrorKind, ToolError, ToolResult,
+    flow::Reads,
+    json::{Room, parts},
+    text::cut,
+};
 use rmcp::{
     ErrorData,
     model::{CallToolResult, ContentBlock, ErrorCode, ServerResult},
@@ -75,10 +80,8 @@ fn read_result(result: CallToolResult) -> Result<ToolResult, ToolError> {
     let sole = || texts().next().filter(|_| texts().count() == 1).map(Value::from);
     let value = structured.or_else(sole).unwrap_or_default();
     // For clients that read nothing else, most servers say the value once more in words; some say there what the value has not.
-    let mut said = HashSet::new();
-    if !value.is_null() {
-        collect(&value, &mut said);
-    }
+    let all = Some(&value).filter(|value| !value.is_null()).into_iter().flat_map(parts);
+    let said: HashSet<&Value> = all.map(|(_, part)| part).collect();
     let is_said = |text: &str| {
         said.contains(&Value::from(text))
             || serde_json::from_str(text).is_ok_and(|value: Value| said.contains(&value))
@@ -87,16 +90,6 @@ fn read_result(result: CallToolResult) -> Result<ToolResult, ToolError> {
         result.content.iter().filter(|block| !block.as_text().is_some_and(|block| is_said(&block.text)));
     let content = beside.map(shown_beside).collect();
     Ok(ToolResult { success, content, ..ToolResult::new(value) })
-}
-
-/// A value and all that is in it.
-fn collect<'v>(value: &'v Value, all: &mut HashSet<&'v Value>) {
-    all.insert(value);
-    match value {
-        Value::Array(items) => items.iter().for_each(|item| collect(item, all)),
-        Value::Object(members) => members.values().for_each(|member| collect(member, all)),
-        _ => {}
-    }
 }
 
 /// Whether a text says all of a value.

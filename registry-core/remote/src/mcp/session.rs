@@ -39,7 +39,7 @@ use super::{
     headers,
     lines::Lines,
     listener::Listener,
-    oauth::{AuthorizedHttp, Bearer},
+    oauth::Bearer,
     process::{self, Process},
     settings::{McpTransport, parse_url},
 };
@@ -225,8 +225,8 @@ impl Transport {
                 open(Lines::new(output, input), lifecycle, Some(process)).await
             }
             Self::Http { http, config } => {
-                let authorized = AuthorizedHttp { http: BoundedHttp(http.clone()), bearer: bearer.clone() };
-                let transport = StreamableHttpClientTransport::with_client(authorized, config.clone());
+                let bounded = BoundedHttp { http: http.clone(), bearer: bearer.clone() };
+                let transport = StreamableHttpClientTransport::with_client(bounded, config.clone());
                 return match (open(transport, lifecycle, None).await, bearer) {
                     (Err(fault), None) => Err(with_hint(fault, http, config).await),
                     (Err(fault), Some(bearer)) if bearer.is_refused() => Err(Unreached::ShutOut(fault)),

@@ -3,15 +3,12 @@
 //! A chat is a tree of messages. A turn of it that runs is claimed in the store, so that all servers that share it know that it runs, and
 //! that it does not any more once its server has not been heard of for a while.
 
-mod memory;
-
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{StoreError, StoreResult};
-pub(super) use memory::MemoryChats;
 
 /// What a row takes beside its texts, in bytes.
 const ROW_BYTES: u64 = 1024;
@@ -252,9 +249,6 @@ pub trait ChatStore: Send + Sync {
 
     /// Deletes a chat with its messages; false if there is none.
     async fn delete_chat(&self, key: ChatKey<'_>) -> StoreResult<bool>;
-
-    /// Deletes all chats of a user, and gives how many there were.
-    async fn delete_chats_of(&self, tenant: &str, user: &str) -> StoreResult<usize>;
 
     /// Adds messages to a chat in one step. The last one is the last of the branch that is shown from now on.
     ///

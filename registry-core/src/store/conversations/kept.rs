@@ -8,7 +8,7 @@ use std::sync::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    ConversationError, ConversationLimits, ConversationStore, StoredResponse, StoredTranscript,
+    ConversationError, ConversationLimits, ConversationStore, Shelf, StoredResponse, StoredTranscript,
     TranscriptLimits,
 };
 use crate::{
@@ -159,8 +159,8 @@ impl Conversations {
     /// When the store fails.
     pub async fn delete_expired(&self) -> Result<(), StoreError> {
         self.store.delete_expired(self.limits.since(self.clock.now())).await?;
-        self.sweep_transcripts().await?;
-        self.sweep_files().await
+        self.sweep(Shelf::Transcripts).await?;
+        self.sweep(Shelf::Files).await
     }
 
     /// Keeps a file of a result, as text that a store does not look into, as long as conversations are kept; found by its key until newer
@@ -178,16 +178,10 @@ impl Conversations {
         let (tenant, user, key) = (tenant.to_owned(), user.to_owned(), key.to_owned());
         let file =
             StoredTranscript { tenant, user, other_key: key.clone(), key, messages: file, used_at: now };
-        let (size, limits) = (file.size(), &TranscriptLimits::FILES);
-        if !self.are_kept() || size > limits.max_bytes {
-            return Ok(());
+        match self.are_kept() && file.size() <= TranscriptLimits::FILES.max_bytes {
+            true => self.put(Shelf::Files, file).await,
+            false => Ok(()),
         }
-        self.store.keep_file(file, self.limits.since(now), limits).await?;
-        let uncounted = self.uncounted_files.fetch_add(size, Ordering::Relaxed).saturating_add(size);
-        if uncounted > limits.max_total_bytes / 16 {
-            self.sweep_files().await?;
-        }
-        Ok(())
     }
 
     /// The file of a user that is kept under this key.
@@ -202,13 +196,10 @@ impl Conversations {
         if !self.are_kept() {
             return Ok(None);
         }
-        self.store.file(tenant, user, key, self.limits.since(self.clock.now())).await
-    }
-
-    async fn sweep_files(&self) -> Result<(), StoreError> {
-        self.uncounted_files.store(0, Ordering::Relaxed);
-        let since = self.limits.since(self.clock.now());
-        self.store.sweep_files(since, TranscriptLimits::FILES.max_total_bytes).await
+        let (keys, since) = ([key.to_owned()], self.limits.since(self.clock.now()));
+        let limits = &TranscriptLimits::FILES;
+        let found = self.store.transcripts(Shelf::Files, tenant, user, &keys, since, limits).await?;
+        Ok(found.into_iter().next().map(|file| file.messages))
     }
 
     /// Whether transcripts are kept.
@@ -230,27 +221,20 @@ impl Conversations {
         if !self.keeps_transcripts() {
             return Ok(());
         }
-        let limits = &self.limits.transcripts;
-        let now = self.clock.now();
         let transcript = StoredTranscript {
             tenant: tenant.to_owned(),
             user: user.to_owned(),
             other_key: other_key.unwrap_or_else(|| key.clone()),
             key,
             messages,
-            used_at: now,
+            used_at: self.clock.now(),
         };
-        let size = transcript.size();
+        let (size, limits) = (transcript.size(), &self.limits.transcripts);
         if size > limits.max_bytes.min(limits.max_user_bytes) {
             tracing::debug!(bytes = size, "transcript_too_large");
             return self.delete_transcripts((tenant, user), &[transcript.key, transcript.other_key]).await;
         }
-        self.store.keep_transcript(transcript, self.limits.since(now), limits).await?;
-        let uncounted = self.uncounted.fetch_add(size, Ordering::Relaxed).saturating_add(size);
-        if uncounted > limits.max_total_bytes / 16 {
-            self.sweep_transcripts().await?;
-        }
-        Ok(())
+        self.put(Shelf::Transcripts, transcript).await
     }
 
     /// The transcripts that are kept under these keys, in any order; none, where none are kept.
@@ -269,7 +253,10 @@ impl Conversations {
         }
         let now = self.clock.now();
         let limits = &self.limits.transcripts;
-        let found = self.store.transcripts(tenant, user, keys, self.limits.since(now), limits).await?;
+        let found = self
+            .store
+            .transcripts(Shelf::Transcripts, tenant, user, keys, self.limits.since(now), limits)
+            .await?;
         let is_noted = |transcript: &StoredTranscript| now.duration_since(transcript.used_at) < NOTED;
         if !found.iter().all(is_noted) {
             self.store.use_transcripts(tenant, user, keys, now).await?;
@@ -287,16 +274,39 @@ impl Conversations {
         keys: &[String],
     ) -> Result<(), StoreError> {
         let limits = &self.limits.transcripts;
-        match self.store.transcripts(tenant, user, keys, Timestamp::MIN, limits).await?.is_empty() {
+        let kept =
+            self.store.transcripts(Shelf::Transcripts, tenant, user, keys, Timestamp::MIN, limits).await?;
+        match kept.is_empty() {
             true => Ok(()),
             false => self.store.delete_transcripts(tenant, user, keys).await,
         }
     }
 
-    async fn sweep_transcripts(&self) -> Result<(), StoreError> {
-        self.uncounted.store(0, Ordering::Relaxed);
+    /// The counter and the limits of a shelf.
+    fn shelf(&self, shelf: Shelf) -> (&AtomicU64, &TranscriptLimits) {
+        match shelf {
+            Shelf::Transcripts => (&self.uncounted, &self.limits.transcripts),
+            Shelf::Files => (&self.uncounted_files, &TranscriptLimits::FILES),
+        }
+    }
+
+    async fn put(&self, shelf: Shelf, kept: StoredTranscript) -> Result<(), StoreError> {
+        let (size, since) = (kept.size(), self.limits.since(kept.used_at));
+        let (uncounted, limits) = self.shelf(shelf);
+        self.store.keep_transcript(shelf, kept, since, limits).await?;
+        let uncounted = uncounted.fetch_add(size, Ordering::Relaxed).saturating_add(size);
+        match uncounted > limits.max_total_bytes / 16 {
+            true => self.sweep(shelf).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn sweep(&self, shelf: Shelf) -> Result<(), StoreError> {
+        let (uncounted, limits) = self.shelf(shelf);
+        uncounted.store(0, Ordering::Relaxed);
         let now = self.clock.now();
-        let since = if self.keeps_transcripts() { self.limits.since(now) } else { now };
-        self.store.sweep_transcripts(since, self.limits.transcripts.max_total_bytes).await
+        let is_off = shelf == Shelf::Transcripts && !self.keeps_transcripts();
+        let since = if is_off { now } else { self.limits.since(now) };
+        self.store.sweep_transcripts(shelf, since, limits.max_total_bytes).await
     }
 }

@@ -21,7 +21,7 @@ pub use kept::Conversations;
 pub use limits::{ConversationLimits, TranscriptLimits};
 pub(super) use memory::MemoryConversations;
 pub(super) use transcripts::MemoryTranscripts;
-pub use transcripts::StoredTranscript;
+pub use transcripts::{Shelf, StoredTranscript};
 
 /// What a row takes beside its texts, in bytes: counted so that very many small responses reach a limit too.
 const ROW_BYTES: u64 = 1024;
@@ -121,24 +121,23 @@ pub trait ConversationStore: Send + Sync {
     /// Deletes the response of that id; false if there is none. Those that continue it cannot be continued any more.
     async fn delete_response(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool>;
 
-    /// Deletes all conversations of a user. Gives how many responses they had.
-    async fn delete_conversations_of(&self, tenant: &str, user: &str) -> StoreResult<usize>;
-
     /// Deletes conversations that have expired, of all tenants.
     async fn delete_expired(&self, since: Timestamp) -> StoreResult<()>;
 
-    /// Keeps a transcript in place of those that were kept under either of its keys. Transcripts of the user beyond the limits are deleted,
-    /// those that were not used for longest first, and some that were last used at `since` or before, of whichever user.
+    /// Keeps a transcript, or a file, in place of those on the shelf that were kept under either of its keys. Those of the user beyond the
+    /// limits are deleted, the ones that were not used for longest first, and some that were last used at `since` or before, of whichever user.
     async fn keep_transcript(
         &self,
+        shelf: Shelf,
         transcript: StoredTranscript,
         since: Timestamp,
         limits: &TranscriptLimits,
     ) -> StoreResult<()>;
 
-    /// The transcripts that are kept under these keys, in any order: those that were used last, up to the bytes that are read at once.
+    /// The transcripts that are kept under these keys on a shelf, in any order: those that were used last, up to the bytes that are read at once.
     async fn transcripts(
         &self,
+        shelf: Shelf,
         tenant: &str,
         user: &str,
         keys: &[String],
@@ -158,27 +157,11 @@ pub trait ConversationStore: Send + Sync {
     /// Deletes the transcripts that are kept under these keys.
     async fn delete_transcripts(&self, tenant: &str, user: &str, keys: &[String]) -> StoreResult<()>;
 
-    /// Deletes transcripts that have expired, of all tenants, and those beyond the bytes that all may have.
-    async fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()>;
-
-    /// Keeps a file as [`keep_transcript`](Self::keep_transcript) keeps a transcript, apart from those. It is found by its key, and its
-    /// messages are the file.
-    async fn keep_file(
+    /// Deletes what has expired on a shelf, of all tenants, and what is beyond the bytes that all may have.
+    async fn sweep_transcripts(
         &self,
-        file: StoredTranscript,
+        shelf: Shelf,
         since: Timestamp,
-        limits: &TranscriptLimits,
+        max_total_bytes: u64,
     ) -> StoreResult<()>;
-
-    /// The file that is kept under this key.
-    async fn file(
-        &self,
-        tenant: &str,
-        user: &str,
-        key: &str,
-        since: Timestamp,
-    ) -> StoreResult<Option<Arc<str>>>;
-
-    /// Deletes files that have expired, of all tenants, and those beyond the bytes that all may have.
-    async fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()>;
 }

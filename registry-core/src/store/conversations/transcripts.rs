@@ -9,6 +9,15 @@ use jiff::Timestamp;
 
 use super::{ROW_BYTES, TranscriptLimits};
 
+/// What is kept in the shape of a transcript: each shelf has limits of its own, and is searched by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shelf {
+    /// Transcripts.
+    Transcripts,
+    /// Files of results: the messages are the file.
+    Files,
+}
+
 /// What the model wrote in a turn, with calls and results that the client did not see. It is found by a hash of the conversation that
 /// the client did see.
 #[derive(Debug, Clone, PartialEq, Eq)]

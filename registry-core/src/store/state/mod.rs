@@ -149,9 +149,6 @@ pub trait StateStore: Send + Sync {
         after: &str,
         most: usize,
     ) -> StoreResult<Vec<(String, String)>>;
-
-    /// Deletes all that is kept for a user, and gives how many values those were.
-    async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize>;
 }
 
 /// How much room a key and its value take, in bytes.

@@ -9,12 +9,14 @@ use serde_json::Value;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Job, LastRun, Schedule, next_after};
-use registry_core::{Origin, Registry, ToolCall, ToolContext, store::StoreResult};
+use registry_core::{Origin, Registry, ToolCall, ToolContext, store::StoreResult, text::cut};
 
 /// How often the store is asked, for jobs that another server or process has added.
 const POLL: Duration = Duration::from_secs(5);
 /// So many jobs are taken at a time.
 const AT_ONCE: usize = 64;
+/// So much of an error is kept with its job, in bytes: all jobs of a tenant are listed at once.
+const MAX_ERROR: usize = 4096;
 
 /// Knows in what a job's call is made.
 #[async_trait]
@@ -116,6 +118,7 @@ impl Clockwork {
             Ok(result) => Some(result.for_model().into_owned()),
             Err(error) => Some(error.message().to_owned()),
         };
+        let error = error.map(|error| cut(error, MAX_ERROR));
         LastRun { call_id: outcome.call_id, at, success, error }
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{Row, SqlStore, Statement, link::Value};
+use super::{Row, SqlStore, Statement, Value, statement};
 use registry_core::{
     guard::{
         approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals},
@@ -55,14 +55,8 @@ fn call_of(approval: &Approval) -> String {
 }
 
 /// The same for every approval of the same user. A hash, since a database has not a place for every name.
-fn asker(tenant: &str, user: &str) -> String {
+pub(super) fn asker(tenant: &str, user: &str) -> String {
     hash_arguments(&json!([tenant, user]))
-}
-
-/// Deletes what a user was asked about, and gives a row for each.
-pub(super) fn delete_of(tenant: &str, user: &str) -> Statement {
-    let sql = "DELETE FROM approvals WHERE tenant = $1 AND asker = $2 RETURNING id";
-    Statement::new(sql, vec![tenant.into(), asker(tenant, user).into()])
 }
 
 #[async_trait]
@@ -73,32 +67,30 @@ impl Approvals for SqlStore {
         let call = call_of(&wanted);
         let [state, answer] = state_and_answer(&wanted.state)?;
         let document = serde_json::to_string(&wanted).map_err(StoreError::invalid)?;
-        let forget = Statement::new("DELETE FROM approvals WHERE expires_at <= $1", vec![long_ago.into()]);
-        let insert = Statement::new(
-            "INSERT INTO approvals (tenant, id, call, requested_at, expires_at, state, answer, document, asker) \
-                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 WHERE NOT EXISTS (SELECT 1 FROM approvals \
-                 WHERE call = $3 AND state IN ('pending', 'approved', 'declined') AND expires_at > $4) \
-                 AND (SELECT COUNT(*) FROM approvals WHERE asker = $9 AND state = 'pending' AND expires_at > $4) < $10",
-            vec![
-                wanted.tenant.as_str().into(),
-                wanted.id.as_str().into(),
-                call.as_str().into(),
-                now.into(),
-                wanted.expires_at.into(),
-                state,
-                answer,
-                document.into(),
-                asker(&wanted.tenant, &wanted.user).into(),
-                i64::try_from(most).unwrap_or(i64::MAX).into(),
-            ],
+        let forget = statement!("DELETE FROM approvals WHERE expires_at <= $1", long_ago);
+        let insert = "INSERT INTO approvals (tenant, id, call, requested_at, expires_at, state, answer, document, asker) \
+                      SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 WHERE NOT EXISTS (SELECT 1 FROM approvals \
+                      WHERE call = $3 AND state IN ('pending', 'approved', 'declined') AND expires_at > $4) \
+                      AND (SELECT COUNT(*) FROM approvals WHERE asker = $9 AND state = 'pending' AND expires_at > $4) < $10";
+        let Approval { tenant, id, user, expires_at, .. } = &wanted;
+        let insert = statement!(
+            insert,
+            tenant.as_str(),
+            id.as_str(),
+            call.as_str(),
+            now,
+            *expires_at,
+            state,
+            answer,
+            document,
+            asker(tenant, user),
+            most
         );
-        let find = Statement::new(
-            format!(
-                "SELECT {COLUMNS} FROM approvals WHERE call = $1 AND state IN ('pending', 'approved', 'declined') \
-                     AND expires_at > $2 ORDER BY requested_at LIMIT 1"
-            ),
-            vec![call.into(), now.into()],
+        let find = format!(
+            "SELECT {COLUMNS} FROM approvals WHERE call = $1 AND state IN ('pending', 'approved', 'declined') \
+             AND expires_at > $2 ORDER BY requested_at LIMIT 1"
         );
+        let find = statement!(find, call, now);
         let rows = self.write_statements(vec![forget, insert, find]).await?;
         match rows.into_iter().next() {
             Some(row) => read(row).map(Some).map_err(|error| self.named(error)),
@@ -110,8 +102,7 @@ impl Approvals for SqlStore {
 
     async fn get(&self, tenant: &str, id: &str) -> StoreResult<Option<Approval>> {
         let sql = format!("SELECT {COLUMNS} FROM approvals WHERE tenant = $1 AND id = $2");
-        let find = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Ok(self.read(find, read).await?.pop())
+        self.read_one(statement!(sql, tenant, id), read).await
     }
 
     async fn pending(&self, tenant: &str, user: Option<&str>, now: Timestamp) -> StoreResult<Vec<Approval>> {
@@ -133,14 +124,11 @@ impl Approvals for SqlStore {
         now: Timestamp,
     ) -> Result<Approval, AnswerError> {
         let [state, answer] = state_and_answer(&answer.into_state())?;
-        let update = Statement::new(
-            format!(
-                "UPDATE approvals SET state = $1, answer = $2 WHERE tenant = $3 AND id = $4 AND state = 'pending' \
-                     AND expires_at > $5 RETURNING {COLUMNS}"
-            ),
-            vec![state, answer, tenant.into(), id.into(), now.into()],
+        let sql = format!(
+            "UPDATE approvals SET state = $1, answer = $2 WHERE tenant = $3 AND id = $4 AND state = 'pending' \
+             AND expires_at > $5 RETURNING {COLUMNS}"
         );
-        let rows = self.run(update).await?;
+        let rows = self.run(statement!(sql, state, answer, tenant, id, now)).await?;
         match rows.into_iter().next() {
             Some(row) => Ok(read(row).map_err(|error| self.named(error))?),
             None => match self.get(tenant, id).await? {
@@ -153,25 +141,22 @@ impl Approvals for SqlStore {
     async fn withdraw(&self, tenant: &str, id: &str) -> StoreResult<()> {
         let sql = "UPDATE approvals SET state = 'withdrawn', answer = '' WHERE tenant = $1 AND id = $2 \
                    AND state IN ('pending', 'approved', 'declined')";
-        let withdraw = Statement::new(sql, vec![tenant.into(), id.into()]);
-        self.run(withdraw).await.map(drop)
+        self.run(statement!(sql, tenant, id)).await.map(drop)
     }
 
     async fn take(&self, tenant: &str, id: &str, now: Timestamp) -> StoreResult<bool> {
         let sql = "UPDATE approvals SET state = 'used' WHERE tenant = $1 AND id = $2 AND state = 'approved' \
                    AND expires_at > $3 RETURNING id";
-        let take = Statement::new(sql, vec![tenant.into(), id.into(), now.into()]);
-        Ok(!self.run(take).await?.is_empty())
+        self.takes_effect(statement!(sql, tenant, id, now)).await
     }
 
     async fn forget_user(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        let delete = delete_of(tenant, user);
-        Ok(self.run(delete).await?.len())
+        let sql = "DELETE FROM approvals WHERE tenant = $1 AND asker = $2 RETURNING id";
+        Ok(self.run(statement!(sql, tenant, asker(tenant, user))).await?.len())
     }
 
     async fn give_back(&self, tenant: &str, id: &str) -> StoreResult<()> {
         let sql = "UPDATE approvals SET state = 'approved' WHERE tenant = $1 AND id = $2 AND state = 'used'";
-        let give_back = Statement::new(sql, vec![tenant.into(), id.into()]);
-        self.run(give_back).await.map(drop)
+        self.run(statement!(sql, tenant, id)).await.map(drop)
     }
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Row, SqlStore, Statement, Work, batch::Entry, link::Value, saturated};
+use super::{Row, SqlStore, Statement, Value, Work, batch::Entry, statement};
 use registry_core::{
     guard::audit::{
         AuditRecord, AuditSink, Phase,
@@ -110,7 +110,7 @@ impl AuditLog for SqlStore {
         let tenants = "WITH RECURSIVE known (tenant) AS (SELECT min(tenant) FROM audit UNION ALL \
                        SELECT (SELECT min(tenant) FROM audit WHERE audit.tenant > known.tenant) FROM known \
                        WHERE known.tenant IS NOT NULL) SELECT tenant FROM known WHERE tenant IS NOT NULL";
-        self.read(Statement::new(tenants, Vec::new()), |mut row| Ok(row.text()?.to_string())).await
+        self.read(statement!(tenants), |mut row| row.string()).await
     }
 
     async fn heads(&self) -> StoreResult<BTreeMap<String, Head>> {
@@ -118,9 +118,8 @@ impl AuditLog for SqlStore {
             "SELECT seq, sha256 FROM audit WHERE tenant = $1 AND server = $2 ORDER BY seq DESC LIMIT 1";
         let mut heads = BTreeMap::new();
         for tenant in self.tenants().await? {
-            let values = vec![tenant.clone().into(), self.shared.server.clone().into()];
-            let found = self.read(Statement::new(head, values), read_head).await?.pop();
-            heads.extend(found.map(|head| (tenant, head)));
+            let find = statement!(head, tenant.as_str(), self.shared.server.clone());
+            heads.extend(self.read_one(find, read_head).await?.map(|head| (tenant, head)));
         }
         Ok(heads)
     }
@@ -128,9 +127,8 @@ impl AuditLog for SqlStore {
     async fn hash(&self, tenant: &str, seq: u64) -> StoreResult<Option<String>> {
         let sql = "SELECT sha256 FROM audit WHERE tenant = $1 AND server = $2 AND seq = $3 \
                    UNION ALL SELECT sha256 FROM audit_starts WHERE tenant = $1 AND server = $2 AND seq = $3";
-        let values = vec![tenant.into(), self.shared.server.clone().into(), saturated(seq).into()];
-        let mut found = self.read(Statement::new(sql, values), |mut row| Ok(row.text()?.to_string())).await?;
-        Ok(found.pop())
+        let find = statement!(sql, tenant, self.shared.server.clone(), seq);
+        self.read_one(find, |mut row| row.string()).await
     }
 
     async fn last_before(&self, tenant: &str, time: Timestamp) -> StoreResult<Option<Head>> {
@@ -140,30 +138,29 @@ impl AuditLog for SqlStore {
                      AND seq < (SELECT max(seq) FROM audit WHERE tenant = $1 AND server = $2) \
                      AND seq < coalesce((SELECT min(seq) FROM audit WHERE tenant = $1 AND server = $2 AND seq < $4 AND ts >= $3), $4) \
                      ORDER BY seq DESC LIMIT 1";
-        let chain = || vec![tenant.into(), self.shared.server.clone().into()];
-        let oldest =
-            self.read(Statement::new(first, chain()), |mut row| Ok((row.int()?, row.time()?))).await?;
-        let Some(&(oldest, _)) = oldest.first().filter(|(_, written)| *written < time) else {
+        let server = &self.shared.server;
+        let first = statement!(first, tenant, server.clone());
+        let oldest = self.read_one(first, |mut row| Ok((row.int()?, row.time()?))).await?;
+        let Some((oldest, _)) = oldest.filter(|(_, written)| *written < time) else {
             return Ok(None);
         };
-        let values = chain().into_iter().chain([time.into(), (oldest + REMOVED_AT_ONCE).into()]).collect();
-        Ok(self.read(Statement::new(up_to, values), read_head).await?.pop())
+        let find = statement!(up_to, tenant, server.clone(), time, oldest + REMOVED_AT_ONCE);
+        self.read_one(find, read_head).await
     }
 
     async fn remove(&self, tenant: &str, up_to: &Head, proof: &str) -> StoreResult<()> {
         let start = "INSERT INTO audit_starts (tenant, server, seq, sha256, proof) VALUES ($1, $2, $3, $4, $5) \
                      ON CONFLICT (tenant, server) DO UPDATE SET seq = excluded.seq, sha256 = excluded.sha256, proof = excluded.proof";
         let remove = "DELETE FROM audit WHERE tenant = $1 AND server = $2 AND seq <= $3";
-        let chain: Vec<Value> =
-            vec![tenant.into(), self.shared.server.clone().into(), saturated(up_to.seq).into()];
-        let told = [up_to.sha256.as_str().into(), proof.into()];
-        let start = Statement::new(start, chain.iter().cloned().chain(told).collect());
-        self.write_all(vec![start, Statement::new(remove, chain)]).await.map(drop)
+        let server = &self.shared.server;
+        let start = statement!(start, tenant, server.clone(), up_to.seq, up_to.sha256.as_str(), proof);
+        let remove = statement!(remove, tenant, server.clone(), up_to.seq);
+        self.write_all(vec![start, remove]).await.map(drop)
     }
 }
 
 fn read_head(mut row: Row) -> StoreResult<Head> {
-    Ok(Head { seq: row.count()?, sha256: row.text()?.to_string() })
+    Ok(Head { seq: row.count()?, sha256: row.string()? })
 }
 
 impl SqlStore {
@@ -190,17 +187,16 @@ impl SqlStore {
                        FROM servers WHERE servers.server IS NOT NULL
                    ) SELECT server FROM servers WHERE server IS NOT NULL
                    UNION SELECT server FROM audit_starts WHERE tenant = $1 ORDER BY server";
-        self.read(Statement::new(sql, vec![tenant.into()]), |mut row| row.text()).await
+        self.read(statement!(sql, tenant), |mut row| row.text()).await
     }
 
     async fn start_of(&self, tenant: &str, server: &Arc<str>) -> StoreResult<Option<Start>> {
         let sql = "SELECT seq, sha256, proof FROM audit_starts WHERE tenant = $1 AND server = $2";
         let read = |mut row: Row| {
-            let after = Head { seq: row.count()?, sha256: row.text()?.to_string() };
-            Ok(Start { after, proof: row.text()?.to_string() })
+            let after = Head { seq: row.count()?, sha256: row.string()? };
+            Ok(Start { after, proof: row.string()? })
         };
-        let values = vec![tenant.into(), Arc::clone(server).into()];
-        Ok(self.read(Statement::new(sql, values), read).await?.pop())
+        self.read_one(statement!(sql, tenant, Arc::clone(server)), read).await
     }
 
     async fn walk(
@@ -234,10 +230,10 @@ impl SqlStore {
         // Lower than any number that was ever given, so that one put before the first shows.
         let (mut after, mut erased, mut last) = (i64::MIN, 0, i64::MIN);
         loop {
-            let values = vec![tenant.into(), server.clone().into(), after.into(), PAGE.into()];
+            let page = statement!(sql, tenant, server.clone(), after, PAGE);
             let read =
                 |mut row: Row| Ok((row.int()?, row.int()?, row.text()?, row.text()?, row.text()?, row));
-            let rows = self.read(Statement::new(sql, values), read).await?;
+            let rows = self.read(page, read).await?;
             let (mut fault, last_page) = (None, rows.is_empty());
             for (seq, position, previous, sha256, record, columns) in rows {
                 after = seq;
@@ -297,11 +293,11 @@ fn is_found_by(record: &str, mut columns_kept: Row) -> bool {
 fn chained(mut row: Row) -> StoreResult<ChainedRecord> {
     Ok(ChainedRecord {
         position: row.int()?,
-        server: row.text()?.to_string(),
+        server: row.string()?,
         seq: row.count()?,
-        previous: row.text()?.to_string(),
-        sha256: row.text()?.to_string(),
-        record: RawValue::from_string(row.text()?.to_string())
+        previous: row.string()?,
+        sha256: row.string()?,
+        record: RawValue::from_string(row.string()?)
             .map_err(|error| StoreError::corrupt(format!("a record of the audit is no JSON: {error}")))?,
     })
 }
@@ -336,7 +332,7 @@ fn select(filter: &AuditFilter, chain: Option<(Arc<str>, i64)>) -> Statement {
             sql += &format!(" AND {condition} ${}", values.len());
         }
     }
-    values.push(i64::try_from(filter.limit).unwrap_or(i64::MAX).into());
+    values.push(filter.limit.into());
     sql += &format!(" ORDER BY {order} LIMIT ${}", values.len());
     Statement::new(sql, values)
 }

@@ -7,7 +7,7 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use super::link::{Link, Row, Statement, Value, parameters};
+use super::link::{Link, Row, Statement, Value, parameters, statement};
 use registry_core::{
     guard::{
         audit::chain,
@@ -176,7 +176,7 @@ fn count_values((tenant, user, tool): &CountKey, row: &limits::UsageRow) -> [Val
         row.day.into(),
         i64::from(row.calls).into(),
         row.last.into(),
-        row.before.map_or_else(|| "".into(), Value::from),
+        row.before.into(),
         row.until.into(),
     ]
 }
@@ -227,9 +227,8 @@ async fn read_heads<'a>(
         .collect();
     let mut heads = BTreeMap::new();
     for chain in chains {
-        let values = vec![chain.0.clone().into(), chain.1.clone().into()];
-        if let Some(mut row) = link.fetch(Statement::new(HEAD, values)).await?.pop() {
-            heads.insert(chain, chain::Head { seq: row.count()?, sha256: row.text()?.to_string() });
+        if let Some(mut row) = link.fetch(statement!(HEAD, chain.0.clone(), chain.1.clone())).await?.pop() {
+            heads.insert(chain, chain::Head { seq: row.count()?, sha256: row.string()? });
         }
     }
     Ok(heads)

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{Row, SqlStore, Statement, link::Value, saturated};
+use super::{Row, SqlStore, Statement, Value, statement};
 use registry_core::store::{
     ChatChange, ChatError, ChatKey, ChatLimits, ChatMessage, ChatQuery, ChatStore, FoundChat, StoreError,
     StoreResult, StoredChat, StoredTurn, fold,
@@ -58,11 +58,9 @@ fn of_chat(sql: impl Into<std::borrow::Cow<'static, str>>, key: ChatKey<'_>, mor
 }
 
 fn chat(row: &mut Row) -> StoreResult<StoredChat> {
-    let mut text = || Ok::<_, StoreError>(row.text()?.to_string());
-    let (id, title, titled_by) = (text()?, text()?, text()?);
+    let (id, title, titled_by) = (row.string()?, row.string()?, row.string()?);
     let (pinned, created_at, updated_at) = (row.int()? != 0, row.time()?, row.time()?);
-    let (leaf, settings, turn, seen_at) =
-        (row.text()?.to_string(), row.text()?, row.text()?.to_string(), row.text()?);
+    let (leaf, settings, turn, seen_at) = (row.string()?, row.text()?, row.string()?, row.text()?);
     let turn = match turn.is_empty() {
         true => None,
         false => Some(StoredTurn { id: turn, seen_at: seen_at.parse().map_err(StoreError::corrupt)? }),
@@ -71,10 +69,9 @@ fn chat(row: &mut Row) -> StoreResult<StoredChat> {
 }
 
 fn message(mut row: Row) -> StoreResult<ChatMessage> {
-    let (id, parent) = (row.text()?.to_string(), row.text()?.to_string());
+    let (id, parent) = (row.string()?, row.string()?);
     let parent = Some(parent).filter(|parent| !parent.is_empty());
-    let (created_at, text, document, context) =
-        (row.time()?, row.text()?.to_string(), row.text()?, row.text()?);
+    let (created_at, text, document, context) = (row.time()?, row.string()?, row.text()?, row.text()?);
     Ok(ChatMessage { id, parent, created_at, text, document, context })
 }
 
@@ -87,12 +84,6 @@ fn kept(text: &str) -> String {
 fn pattern(word: &str) -> Value {
     let word = word.replace('!', "!!").replace('%', "!%").replace('_', "!_");
     format!("%{word}%").into()
-}
-
-/// Deletes all chats of a user, and gives a row for each.
-pub(super) fn delete_of(tenant: &str, user: &str) -> Statement {
-    let sql = "DELETE FROM chats WHERE tenant = $1 AND user_id = $2 RETURNING id";
-    Statement::new(sql, vec![tenant.into(), user.into()])
 }
 
 /// The list of a user's chats.
@@ -117,10 +108,10 @@ fn list((tenant, user): (&str, &str), query: &ChatQuery) -> Statement {
         ),
     };
     let behind = query.after.as_ref().map_or_else(String::new, |(pinned, updated_at, id)| {
-        let place = [i64::from(*pinned).into(), (*updated_at).into(), id.as_str().into()].map(&mut parameter);
+        let place = [(*pinned).into(), (*updated_at).into(), id.as_str().into()].map(&mut parameter);
         format!(" AND (c.pinned, c.updated_at, c.id) < ({})", place.join(", "))
     });
-    let limit = parameter(saturated(query.limit).into());
+    let limit = parameter(query.limit.into());
     let chats = format!(
         "SELECT {COLUMNS}, words, {found} AS found FROM chats c WHERE c.tenant = $1 AND c.user_id = $2{behind}"
     );
@@ -147,39 +138,43 @@ impl ChatStore for SqlStore {
     ) -> Result<(), ChatError> {
         let StoredChat { id, title, titled_by, pinned, created_at, updated_at, leaf, settings, turn: _ } =
             chat;
-        let values = vec![
-            tenant.into(),
-            user.into(),
-            id.into(),
-            kept(&title).into(),
-            fold(&title).into(),
-            titled_by.into(),
-            i64::from(pinned).into(),
-            created_at.into(),
-            updated_at.into(),
-            leaf.into(),
-            settings.into(),
-            saturated(limits.max_chats).into(),
-            saturated(limits.max_user_bytes).into(),
-        ];
-        match self.run(Statement::new(BEGIN, values)).await?.is_empty() {
-            true => Err(ChatError::TooManyChats { max: limits.max_chats, bytes: limits.max_user_bytes }),
-            false => Ok(()),
+        let begin = statement!(
+            BEGIN,
+            tenant,
+            user,
+            id,
+            kept(&title),
+            fold(&title),
+            titled_by,
+            pinned,
+            created_at,
+            updated_at,
+            leaf,
+            settings,
+            limits.max_chats,
+            limits.max_user_bytes
+        );
+        match self.takes_effect(begin).await? {
+            true => Ok(()),
+            false => Err(ChatError::TooManyChats { max: limits.max_chats, bytes: limits.max_user_bytes }),
         }
     }
 
     async fn chat(&self, key: ChatKey<'_>) -> StoreResult<Option<StoredChat>> {
         let find = of_chat(format!("SELECT {COLUMNS} FROM chats WHERE {HERE}"), key, Vec::new());
-        Ok(self.read(find, |mut row| chat(&mut row)).await?.pop())
+        self.read_one(find, |mut row| chat(&mut row)).await
     }
 
     async fn chats(&self, owner: (&str, &str), query: &ChatQuery) -> StoreResult<Vec<FoundChat>> {
         let read = |mut row: Row| {
             let chat = chat(&mut row)?;
-            let (id, text) = (row.text()?.to_string(), row.text()?.to_string());
+            let (id, text) = (row.string()?, row.string()?);
             Ok(FoundChat { chat, message: Some((id, text)).filter(|(id, _)| !id.is_empty()) })
         };
-        self.read(list(owner, query), read).await
+        match query.words.is_empty() {
+            true => self.read(list(owner, query), read).await,
+            false => self.search(list(owner, query), read).await,
+        }
     }
 
     async fn change_chat(&self, key: ChatKey<'_>, change: ChatChange) -> StoreResult<bool> {
@@ -194,7 +189,7 @@ impl ChatStore for SqlStore {
             set("words", fold(&title).into());
             set("titled_by", by.into());
         }
-        pinned.into_iter().for_each(|pinned| set("pinned", i64::from(pinned).into()));
+        pinned.into_iter().for_each(|pinned| set("pinned", pinned.into()));
         leaf.into_iter().for_each(|leaf| set("leaf", leaf.into()));
         settings.into_iter().for_each(|settings| set("settings", settings.into()));
         let mut condition = String::new();
@@ -205,17 +200,12 @@ impl ChatStore for SqlStore {
         if_titled_by.into_iter().for_each(|by| only_if("titled_by", by.into()));
         if_settings.into_iter().for_each(|settings| only_if("settings", settings.into()));
         let sql = format!("UPDATE chats SET {} WHERE {HERE}{condition} RETURNING id", sets.join(", "));
-        Ok(!self.run(Statement::new(sql, values)).await?.is_empty())
+        self.takes_effect(Statement::new(sql, values)).await
     }
 
     async fn delete_chat(&self, key: ChatKey<'_>) -> StoreResult<bool> {
         let delete = of_chat(format!("DELETE FROM chats WHERE {HERE} RETURNING id"), key, Vec::new());
-        Ok(!self.run(delete).await?.is_empty())
-    }
-
-    async fn delete_chats_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        let delete = delete_of(tenant, user);
-        Ok(self.run(delete).await?.len())
+        self.takes_effect(delete).await
     }
 
     async fn add_chat_messages(
@@ -241,15 +231,15 @@ impl ChatStore for SqlStore {
                 id.into(),
                 parent.unwrap_or_default().into(),
                 created_at.into(),
-                saturated(size).into(),
+                size.into(),
                 fold(&text).into(),
                 kept(&text).into(),
-                saturated(bytes).into(),
-                saturated(number - before).into(),
-                saturated(limits.max_chat_bytes).into(),
-                saturated(limits.max_messages).into(),
+                bytes.into(),
+                (number - before).into(),
+                limits.max_chat_bytes.into(),
+                limits.max_messages.into(),
                 document.into(),
-                saturated(limits.max_user_bytes).into(),
+                limits.max_user_bytes.into(),
                 context.into(),
             ];
             statements.push(of_chat(ADD, key, more));
@@ -279,7 +269,7 @@ impl ChatStore for SqlStore {
     }
 
     async fn put_chat_message(&self, key: ChatKey<'_>, message: ChatMessage) -> StoreResult<bool> {
-        let size = saturated(message.size());
+        let size = message.size();
         let ChatMessage { id, text, document, context, .. } = message;
         let put = format!(
             "UPDATE chat_messages SET size = $5, words = $6, text = $7, document = $8, context = $9 \
@@ -309,7 +299,7 @@ impl ChatStore for SqlStore {
     async fn chat_message(&self, key: ChatKey<'_>, id: &str) -> StoreResult<Option<ChatMessage>> {
         let sql = format!("SELECT {MESSAGE} FROM chat_messages WHERE {IN_CHAT} AND id = $4");
         let find = of_chat(sql, key, vec![id.into()]);
-        Ok(self.read(find, message).await?.pop())
+        self.read_one(find, message).await
     }
 
     async fn delete_chat_messages(&self, key: ChatKey<'_>, ids: &[String], leaf: &str) -> StoreResult<()> {
@@ -329,7 +319,7 @@ impl ChatStore for SqlStore {
     ) -> Result<(), ChatError> {
         let Some(before) = self.chat(key).await? else { return Err(ChatError::Unknown) };
         let since = limits.since(now);
-        let more = vec![turn.into(), now.into(), since.into(), saturated(limits.max_turns).into()];
+        let more = vec![turn.into(), now.into(), since.into(), limits.max_turns.into()];
         match self.run(of_chat(CLAIM, key, more)).await?.is_empty() {
             false => Ok(()),
             true if before.running(since).is_some() => Err(ChatError::TurnRunning),
@@ -353,7 +343,7 @@ impl ChatStore for SqlStore {
     async fn stop_chat_turn(&self, key: ChatKey<'_>) -> StoreResult<bool> {
         let sql = format!("UPDATE chats SET turn_stops = 1 WHERE {HERE} AND turn <> '' RETURNING id");
         let stop = of_chat(sql, key, Vec::new());
-        Ok(!self.run(stop).await?.is_empty())
+        self.takes_effect(stop).await
     }
 
     async fn end_chat_turn(&self, key: ChatKey<'_>, turn: &str) -> StoreResult<()> {
@@ -372,7 +362,7 @@ impl SqlStore {
     /// Whether a chat with so many more messages has more than it may have.
     async fn is_long(&self, key: ChatKey<'_>, more: usize, max: usize) -> StoreResult<bool> {
         let count = of_chat(format!("SELECT COUNT(*) FROM chat_messages WHERE {IN_CHAT}"), key, Vec::new());
-        let count = self.read(count, |mut row| row.count::<usize>()).await?.pop().unwrap_or_default();
+        let count = self.read_one(count, |mut row| row.count::<usize>()).await?.unwrap_or_default();
         Ok(count.saturating_add(more) > max)
     }
 }

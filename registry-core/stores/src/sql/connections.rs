@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use registry_core::store::{ConnectionStore, StoreResult, StoredConnection};
 
-use super::{Row, SqlStore, Statement, link::Value};
+use super::{Row, SqlStore, Statement, Value, statement};
 
 const COLUMNS: &str = "SELECT tenant, user_id, server, sealed, created_at FROM connections";
 /// Which one.
@@ -11,18 +11,12 @@ const HERE: &str = "tenant = $1 AND user_id = $2 AND server = $3";
 
 fn read(mut row: Row) -> StoreResult<StoredConnection> {
     Ok(StoredConnection {
-        tenant: row.text()?.to_string(),
-        user: row.text()?.to_string(),
-        server: row.text()?.to_string(),
-        sealed: row.text()?.to_string(),
+        tenant: row.string()?,
+        user: row.string()?,
+        server: row.string()?,
+        sealed: row.string()?,
         created_at: row.time()?,
     })
-}
-
-/// Deletes the user's connections, and gives a row for each.
-pub(super) fn delete_of(tenant: &str, user: &str) -> Statement {
-    let sql = "DELETE FROM connections WHERE tenant = $1 AND user_id = $2 RETURNING server";
-    Statement::new(sql, vec![tenant.into(), user.into()])
 }
 
 fn values(connection: StoredConnection) -> Vec<Value> {
@@ -39,26 +33,23 @@ impl ConnectionStore for SqlStore {
         server: &str,
     ) -> StoreResult<Option<StoredConnection>> {
         let sql = format!("{COLUMNS} WHERE {HERE}");
-        let find = Statement::new(sql, vec![tenant.into(), user.into(), server.into()]);
-        Ok(self.read(find, read).await?.pop())
+        self.read_one(statement!(sql, tenant, user, server), read).await
     }
 
     async fn connections(&self, tenant: &str, user: &str) -> StoreResult<Vec<StoredConnection>> {
         let sql = format!("{COLUMNS} WHERE tenant = $1 AND user_id = $2 ORDER BY server");
-        let find = Statement::new(sql, vec![tenant.into(), user.into()]);
-        self.read(find, read).await
+        self.read(statement!(sql, tenant, user), read).await
     }
 
     async fn all_connections(&self) -> StoreResult<Vec<StoredConnection>> {
         let sql = format!("{COLUMNS} ORDER BY server, created_at, tenant, user_id");
-        self.read(Statement::new(sql, Vec::new()), read).await
+        self.read(statement!(sql), read).await
     }
 
     async fn put_connection(&self, connection: StoredConnection) -> StoreResult<()> {
         let sql = "INSERT INTO connections (tenant, user_id, server, sealed, created_at) VALUES ($1, $2, $3, $4, $5) \
                    ON CONFLICT (tenant, user_id, server) DO UPDATE SET sealed = excluded.sealed, created_at = excluded.created_at";
-        let put = Statement::new(sql, values(connection));
-        self.run(put).await.map(drop)
+        self.run(Statement::new(sql, values(connection))).await.map(drop)
     }
 
     async fn change_connection(&self, connection: StoredConnection, before: &str) -> StoreResult<bool> {
@@ -67,13 +58,11 @@ impl ConnectionStore for SqlStore {
         );
         let mut values = values(connection);
         values.push(before.into());
-        let change = Statement::new(sql, values);
-        Ok(!self.run(change).await?.is_empty())
+        self.takes_effect(Statement::new(sql, values)).await
     }
 
     async fn remove_connection(&self, tenant: &str, user: &str, server: &str) -> StoreResult<bool> {
         let sql = format!("DELETE FROM connections WHERE {HERE} RETURNING server");
-        let remove = Statement::new(sql, vec![tenant.into(), user.into(), server.into()]);
-        Ok(!self.run(remove).await?.is_empty())
+        self.takes_effect(statement!(sql, tenant, user, server)).await
     }
 }

@@ -5,14 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{
-    Row, SqlStore, Statement,
-    link::Value,
-    saturated,
-    transcripts::{self, FILES, TRANSCRIPTS, Table},
-};
+use super::{Row, SqlStore, Statement, Value, statement, transcripts};
 use registry_core::store::{
-    ConversationError, ConversationLimits, ConversationStore, StoreError, StoreResult, StoredResponse,
+    ConversationError, ConversationLimits, ConversationStore, Shelf, StoreResult, StoredResponse,
     StoredTranscript, TranscriptLimits,
 };
 
@@ -66,27 +61,20 @@ DELETE FROM conversations WHERE tenant = $1 AND user_id = $2 AND id IN (SELECT i
 fn expired(since: Timestamp) -> Statement {
     let sql = "DELETE FROM conversations WHERE (tenant, user_id, id) IN \
                (SELECT tenant, user_id, id FROM conversations WHERE used_at <= $1 ORDER BY used_at LIMIT $2) RETURNING id";
-    Statement::new(sql, vec![since.into(), SWEPT_AT_ONCE.into()])
+    statement!(sql, since, SWEPT_AT_ONCE)
 }
 
-/// Deletes all conversations of a user. The first statement gives how many responses they have.
-pub(super) fn delete_of(tenant: &str, user: &str) -> [Statement; 2] {
-    let values: Vec<Value> = vec![tenant.into(), user.into()];
+/// How many responses the conversations of a user have.
+pub(super) fn count_of(tenant: &str, user: &str) -> Statement {
     let count = "SELECT COUNT(*) FROM conversations c JOIN responses r \
                  ON r.tenant = c.tenant AND r.user_id = c.user_id AND r.conversation = c.id \
                  WHERE c.tenant = $1 AND c.user_id = $2";
-    let delete = "DELETE FROM conversations WHERE tenant = $1 AND user_id = $2";
-    [Statement::new(count, values.clone()), Statement::new(delete, values)]
-}
-
-/// The number in the only row of a count.
-pub(super) fn counted(rows: Option<Vec<Row>>) -> StoreResult<usize> {
-    rows.into_iter().flatten().next().map_or(Ok(0), |mut row| row.count())
+    statement!(count, tenant, user)
 }
 
 fn response(mut row: Row) -> StoreResult<StoredResponse> {
-    let mut text = || Ok::<_, StoreError>(row.text()?.to_string());
-    let (tenant, user, id, previous, model) = (text()?, text()?, text()?, text()?, text()?);
+    let (tenant, user, id, previous, model) =
+        (row.string()?, row.string()?, row.string()?, row.string()?, row.string()?);
     let previous = Some(previous).filter(|previous| !previous.is_empty());
     let (created_at, messages, given) = (row.time()?, row.text()?, row.text()?);
     Ok(StoredResponse { id, tenant, user, previous, model, messages, given, created_at })
@@ -106,7 +94,7 @@ impl ConversationStore for SqlStore {
         }
         let StoredResponse { id, tenant, user, previous, model, messages, given, created_at } = response;
         let [tenant, user, id]: [Value; 3] = [tenant.into(), user.into(), id.into()];
-        let (since, size, most) = (limits.since(now), saturated(size), saturated(max));
+        let (since, size, most) = (limits.since(now), size, max);
         let of_user = |sql, more: Vec<Value>| {
             Statement::new(sql, [tenant.clone(), user.clone()].into_iter().chain(more).collect())
         };
@@ -124,7 +112,7 @@ impl ConversationStore for SqlStore {
         let bounds = [since.into(), most.into()];
         let add = of_user(ADD.to_owned(), row.into_iter().chain(bounds).collect());
         let count = of_user(COUNT.to_owned(), vec![id.clone(), now.into(), size.into()]);
-        let conversations = saturated(limits.max_user_conversations.max(1));
+        let conversations = limits.max_user_conversations.max(1);
         let make_room = of_user(MAKE_ROOM.to_owned(), vec![id, most.into(), conversations.into()]);
         statements.extend([find, add, count, make_room]);
 
@@ -147,8 +135,7 @@ impl ConversationStore for SqlStore {
         let sql = format!(
             "SELECT r.tenant, r.user_id, r.id, r.previous, r.model, r.created_at, r.messages, r.given {FIND}"
         );
-        let find = Statement::new(sql, vec![tenant.into(), user.into(), id.into(), since.into()]);
-        Ok(self.read(find, response).await?.pop())
+        self.read_one(statement!(sql, tenant, user, id, since), response).await
     }
 
     async fn response_chain(
@@ -159,9 +146,8 @@ impl ConversationStore for SqlStore {
         since: Timestamp,
         limits: &ConversationLimits,
     ) -> Result<Vec<Arc<str>>, ConversationError> {
-        let most = [saturated(limits.max_chain_responses).into(), saturated(limits.max_chain_bytes).into()];
-        let values = [tenant.into(), user.into(), id.into(), since.into()].into_iter().chain(most);
-        let find = Statement::new(CHAIN.join(FIND), values.collect());
+        let (responses, bytes) = (limits.max_chain_responses, limits.max_chain_bytes);
+        let find = statement!(CHAIN.join(FIND), tenant, user, id, since, responses, bytes);
         let read = |mut row: Row| Ok((row.text()?, row.count::<u64>()?, row.text()?));
         let chain = self.read(find, read).await?;
         // Nothing comes before the first one; where something should, it is missing, unless it is the limit that has ended the chain.
@@ -183,14 +169,8 @@ impl ConversationStore for SqlStore {
             WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3 AND conversations.tenant = r.tenant
             AND conversations.user_id = r.user_id AND conversations.id = r.conversation";
         let one = "DELETE FROM responses WHERE tenant = $1 AND user_id = $2 AND id = $3 RETURNING id";
-        let values: Vec<Value> = vec![tenant.into(), user.into(), id.into()];
-        let statements = [last, count, one].map(|sql| Statement::new(sql, values.clone())).into();
+        let statements = [last, count, one].map(|sql| statement!(sql, tenant, user, id)).into();
         Ok(self.write_all(statements).await?.iter().any(|rows| !rows.is_empty()))
-    }
-
-    async fn delete_conversations_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        let rows = self.write_all(delete_of(tenant, user).into()).await?;
-        counted(rows.into_iter().next()).map_err(|error| self.named(error))
     }
 
     async fn delete_expired(&self, since: Timestamp) -> StoreResult<()> {
@@ -200,16 +180,18 @@ impl ConversationStore for SqlStore {
 
     async fn keep_transcript(
         &self,
+        shelf: Shelf,
         transcript: StoredTranscript,
         since: Timestamp,
         limits: &TranscriptLimits,
     ) -> StoreResult<()> {
-        let statements = transcripts::keep(TRANSCRIPTS, transcript, since, limits);
+        let statements = transcripts::keep(shelf, transcript, since, limits);
         self.write_all(statements).await.map(drop)
     }
 
     async fn transcripts(
         &self,
+        shelf: Shelf,
         tenant: &str,
         user: &str,
         keys: &[String],
@@ -219,7 +201,7 @@ impl ConversationStore for SqlStore {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let find = transcripts::find(TRANSCRIPTS, tenant, user, keys, since, limits);
+        let find = transcripts::find(shelf, tenant, user, keys, since, limits);
         self.read(find, transcripts::transcript).await
     }
 
@@ -235,44 +217,17 @@ impl ConversationStore for SqlStore {
     }
 
     async fn delete_transcripts(&self, tenant: &str, user: &str, keys: &[String]) -> StoreResult<()> {
-        let delete = transcripts::delete(TRANSCRIPTS, tenant, user, keys);
+        let delete = transcripts::delete(Shelf::Transcripts, tenant, user, keys);
         self.run(delete).await.map(drop)
     }
 
-    async fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
-        self.sweep(TRANSCRIPTS, since, max_total_bytes).await
-    }
-
-    async fn keep_file(
+    async fn sweep_transcripts(
         &self,
-        file: StoredTranscript,
+        shelf: Shelf,
         since: Timestamp,
-        limits: &TranscriptLimits,
+        max_total_bytes: u64,
     ) -> StoreResult<()> {
-        let statements = transcripts::keep(FILES, file, since, limits);
-        self.write_all(statements).await.map(drop)
-    }
-
-    async fn file(
-        &self,
-        tenant: &str,
-        user: &str,
-        key: &str,
-        since: Timestamp,
-    ) -> StoreResult<Option<Arc<str>>> {
-        let limits = &TranscriptLimits::FILES;
-        let find = transcripts::find(FILES, tenant, user, &[key.to_owned()], since, limits);
-        Ok(self.read(find, transcripts::transcript).await?.pop().map(|file| file.messages))
-    }
-
-    async fn sweep_files(&self, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
-        self.sweep(FILES, since, max_total_bytes).await
-    }
-}
-
-impl SqlStore {
-    async fn sweep(&self, table: Table, since: Timestamp, max_total_bytes: u64) -> StoreResult<()> {
-        while !self.run(transcripts::expired(table, since)).await?.is_empty() {}
-        self.run(transcripts::make_room_for_all(table, max_total_bytes)).await.map(drop)
+        while !self.run(transcripts::expired(shelf, since)).await?.is_empty() {}
+        self.run(transcripts::make_room_for_all(shelf, max_total_bytes)).await.map(drop)
     }
 }

@@ -1,14 +1,43 @@
 //! Erases what is kept of a person.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use registry_core::{
     guard::audit::erasure::{self, RecordPlace, SignErasure},
     store::{StoreError, StoreResult},
 };
 
-use super::{
-    Row, SqlStore, Statement, Work, approvals, chats, connections, conversations, state, transcripts,
-};
+use super::{Row, SqlStore, Statement, Work, approvals, conversations, statement};
+
+/// What goes with a user who is removed. The responses go with their conversations.
+pub(super) const OF_A_USER: [&str; 9] = [
+    "users",
+    "conversations",
+    "transcripts",
+    "files",
+    "tool_state",
+    "approvals",
+    "chats",
+    "sessions",
+    "connections",
+];
+/// What goes beside that with a person who is erased.
+const OF_A_PERSON: [&str; 3] = ["api_keys", "jobs", "call_counts"];
+
+/// Deletes what a table has of a person, and gives a row for each.
+fn deletion(table: &str, tenant: &str, user: &str) -> Statement {
+    let (column, user) = match table {
+        "users" => ("id", user.into()),
+        "approvals" => ("asker", approvals::asker(tenant, user)),
+        _ => ("user_id", user.into()),
+    };
+    statement!(
+        format!("DELETE FROM {table} WHERE tenant = $1 AND {column} = $2 RETURNING tenant"),
+        tenant,
+        user
+    )
+}
 
 /// So many records of the audit are read, and written, at a time.
 const PAGE: i64 = 200;
@@ -54,43 +83,44 @@ impl SqlStore {
     /// # Errors
     /// When the store fails.
     pub async fn erase_user(&self, tenant: &str, user: &str) -> StoreResult<Erased> {
-        let of_user = |sql: &'static str| Statement::new(sql, vec![tenant.into(), user.into()]);
-        let [responses, conversations] = conversations::delete_of(tenant, user);
-        let counted = [
-            of_user("DELETE FROM users WHERE tenant = $1 AND id = $2 RETURNING id"),
-            transcripts::delete_of(transcripts::TRANSCRIPTS, tenant, user),
-            transcripts::delete_of(transcripts::FILES, tenant, user),
-            state::delete_of(tenant, user),
-            of_user("DELETE FROM jobs WHERE tenant = $1 AND user_id = $2 RETURNING id"),
-            approvals::delete_of(tenant, user),
-            of_user("DELETE FROM api_keys WHERE tenant = $1 AND user_id = $2 RETURNING id"),
-            chats::delete_of(tenant, user),
-            of_user("DELETE FROM sessions WHERE tenant = $1 AND user_id = $2 RETURNING id"),
-            connections::delete_of(tenant, user),
-        ];
-        let uncounted =
-            [conversations, of_user("DELETE FROM call_counts WHERE tenant = $1 AND user_id = $2")];
         let before = self.shared.database.before_erasing();
-        let ahead = before.len();
-        let all = before.into_iter().chain([responses]).chain(counted).chain(uncounted);
-        let mut rows = self.change_all(all.collect()).await?.into_iter().skip(ahead);
-        let responses = conversations::counted(rows.next()).map_err(|error| self.named(error))?;
-        let mut deleted = || rows.next().unwrap_or_default().len();
-        let erased = Erased {
-            was_known: deleted() > 0,
-            responses,
-            transcripts: deleted(),
-            files: deleted(),
-            values: deleted(),
-            jobs: deleted(),
-            approvals: deleted(),
-            keys: deleted(),
-            chats: deleted(),
-            sessions: deleted(),
-            connections: deleted(),
-        };
+        let tables = [&OF_A_USER[..], &OF_A_PERSON].concat();
+        let deleted = self.delete_of(tenant, user, before, &tables).await?;
         self.overwrite().await;
-        Ok(erased)
+        Ok(Erased {
+            was_known: deleted("users") > 0,
+            responses: deleted("responses"),
+            transcripts: deleted("transcripts"),
+            files: deleted("files"),
+            values: deleted("tool_state"),
+            jobs: deleted("jobs"),
+            approvals: deleted("approvals"),
+            keys: deleted("api_keys"),
+            chats: deleted("chats"),
+            sessions: deleted("sessions"),
+            connections: deleted("connections"),
+        })
+    }
+
+    /// Deletes what these tables have of a person, behind other statements: all or none. Gives how many rows there were, by table.
+    pub(super) async fn delete_of(
+        &self,
+        tenant: &str,
+        user: &str,
+        before: Vec<Statement>,
+        tables: &[&'static str],
+    ) -> StoreResult<impl Fn(&str) -> usize> {
+        let ahead = before.len();
+        let deletions = tables.iter().map(|table| deletion(table, tenant, user));
+        let all = before.into_iter().chain([conversations::count_of(tenant, user)]).chain(deletions);
+        // What has no user is shared by all, and so is nobody's.
+        let all = if user.is_empty() { Vec::new() } else { all.collect() };
+        let mut rows = self.change_all(all).await?.into_iter().skip(ahead);
+        let responses = rows.next().and_then(|mut count| count.pop()).map_or(Ok(0), |mut row| row.count());
+        let responses = responses.map_err(|error| self.named(error))?;
+        let counts = tables.iter().copied().zip(rows.map(|rows| rows.len()));
+        let deleted: BTreeMap<&str, usize> = counts.chain([("responses", responses)]).collect();
+        Ok(move |table: &str| deleted.get(table).copied().unwrap_or_default())
     }
 
     /// Takes what is personal out of the records of a person's calls, in the chains of all servers, and gives how many there were. `sign`
@@ -109,10 +139,9 @@ impl SqlStore {
                    WHERE tenant = $1 AND user_id = $2 AND position > $3 ORDER BY position LIMIT $4";
         let (mut after, mut erased) = (i64::MIN, 0);
         loop {
-            let values = vec![tenant.into(), user.into(), after.into(), PAGE.into()];
             let read =
                 |mut row: Row| Ok((row.int()?, row.text()?, row.count::<u64>()?, row.text()?, row.text()?));
-            let page = self.read(Statement::new(sql, values), read).await?;
+            let page = self.read(statement!(sql, tenant, user, after, PAGE), read).await?;
             let Some((last, ..)) = page.last() else { break };
             after = *last;
             let mut changes = self.shared.database.before_erasing();
@@ -122,7 +151,7 @@ impl SqlStore {
                 let Some(left) = left.map_err(|error| self.named(error))? else { continue };
                 erased += 1;
                 let sql = "UPDATE audit SET record = $1 WHERE position = $2";
-                changes.push(Statement::new(sql, vec![left.into(), (*position).into()]));
+                changes.push(statement!(sql, left, *position));
             }
             self.write(Work::Statements(changes)).await?;
         }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{Row, SqlStore, Statement};
+use super::{Row, SqlStore, statement};
 use registry_core::store::{StoreError, StoreResult};
 
 use crate::schedule::{Job, Jobs, LastRun};
@@ -34,33 +34,25 @@ impl Jobs for SqlStore {
         let sql = "INSERT INTO jobs (tenant, id, user_id, next_run, last_run, document) SELECT $1, $2, $3, $4, '', $5 \
                    WHERE $6 > (SELECT COUNT(*) FROM jobs WHERE tenant = $1 AND user_id = $3) RETURNING id";
         let document = serde_json::to_string(&job).map_err(StoreError::invalid)?;
-        let values = vec![
-            job.tenant.into(),
-            job.id.into(),
-            job.owner.user.into(),
-            job.next_run.as_second().into(),
-            document.into(),
-            i64::try_from(most).unwrap_or(i64::MAX).into(),
-        ];
-        Ok(!self.run(Statement::new(sql, values)).await?.is_empty())
+        let next_run = job.next_run.as_second();
+        let add = statement!(sql, job.tenant, job.id, job.owner.user, next_run, document, most);
+        self.takes_effect(add).await
     }
 
     async fn of_tenant(&self, tenant: &str) -> StoreResult<Vec<Job>> {
         let sql = "SELECT next_run, last_run, document FROM jobs WHERE tenant = $1 ORDER BY next_run, id";
-        let all = self.read(Statement::new(sql, vec![tenant.into()]), readable);
+        let all = self.read(statement!(sql, tenant), readable);
         Ok(all.await?.into_iter().flatten().collect())
     }
 
     async fn remove(&self, tenant: &str, id: &str) -> StoreResult<bool> {
         let sql = "DELETE FROM jobs WHERE tenant = $1 AND id = $2 RETURNING id";
-        let remove = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Ok(!self.run(remove).await?.is_empty())
+        self.takes_effect(statement!(sql, tenant, id)).await
     }
 
     async fn due(&self, now: Timestamp, most: usize) -> StoreResult<Vec<Job>> {
         let sql = "SELECT tenant, id, next_run, last_run, document FROM jobs WHERE next_run <= $1 ORDER BY next_run, id LIMIT $2";
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let due = Statement::new(sql, vec![now.as_second().into(), most.into()]);
+        let due = statement!(sql, now.as_second(), most);
         let read_with_key = |mut row: Row| {
             let key = (row.text()?, row.text()?);
             Ok(read(row).map_err(|cause| (key, cause)))
@@ -74,8 +66,7 @@ impl Jobs for SqlStore {
                     // Or it would be due without end, and keep the others waiting.
                     let later = now.as_second().saturating_add(LOOKED_AT_AGAIN);
                     let put_off = "UPDATE jobs SET next_run = $1 WHERE tenant = $2 AND id = $3";
-                    let put_off = Statement::new(put_off, vec![later.into(), tenant.into(), id.into()]);
-                    self.run(put_off).await?;
+                    self.run(statement!(put_off, later, tenant, id)).await?;
                 }
             }
         }
@@ -84,28 +75,20 @@ impl Jobs for SqlStore {
 
     async fn next(&self) -> StoreResult<Option<Timestamp>> {
         let sql = "SELECT next_run FROM jobs ORDER BY next_run LIMIT 1";
-        let next = self.read(Statement::new(sql, Vec::new()), |mut row| row.int());
-        let second = next.await?.pop();
+        let second = self.read_one(statement!(sql), |mut row| row.int()).await?;
         second.map(Timestamp::from_second).transpose().map_err(|error| self.named(StoreError::corrupt(error)))
     }
 
     async fn claim(&self, job: &Job, next_run: Timestamp) -> StoreResult<bool> {
         let sql =
             "UPDATE jobs SET next_run = $1 WHERE tenant = $2 AND id = $3 AND next_run = $4 RETURNING id";
-        let values = vec![
-            next_run.as_second().into(),
-            job.tenant.as_str().into(),
-            job.id.as_str().into(),
-            job.next_run.as_second().into(),
-        ];
-        let claim = Statement::new(sql, values);
-        Ok(!self.run(claim).await?.is_empty())
+        let (next_run, seen) = (next_run.as_second(), job.next_run.as_second());
+        self.takes_effect(statement!(sql, next_run, job.tenant.as_str(), job.id.as_str(), seen)).await
     }
 
     async fn ended(&self, job: &Job, run: LastRun) -> StoreResult<()> {
         let sql = "UPDATE jobs SET last_run = $1 WHERE tenant = $2 AND id = $3";
         let run = serde_json::to_string(&run).map_err(StoreError::invalid)?;
-        let values = vec![run.into(), job.tenant.as_str().into(), job.id.as_str().into()];
-        self.run(Statement::new(sql, values)).await.map(drop)
+        self.run(statement!(sql, run, job.tenant.as_str(), job.id.as_str())).await.map(drop)
     }
 }

@@ -28,6 +28,31 @@ impl From<Timestamp> for Value {
     }
 }
 
+/// A time that may not have come: an empty text where it has not.
+impl From<Option<Timestamp>> for Value {
+    fn from(at: Option<Timestamp>) -> Self {
+        at.map_or_else(|| "".into(), Self::from)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(holds: bool) -> Self {
+        i64::from(holds).into()
+    }
+}
+
+macro_rules! saturated {
+    ($($count:ty),*) => {$(
+        /// As databases have numbers: the highest one stands for all above it.
+        impl From<$count> for Value {
+            fn from(count: $count) -> Self {
+                i64::try_from(count).unwrap_or(i64::MAX).into()
+            }
+        }
+    )*};
+}
+saturated!(u64, usize);
+
 /// A time as a text that sorts like the time: always nine digits of a second.
 fn sortable(at: Timestamp) -> String {
     format!("{at:.9}")
@@ -47,6 +72,10 @@ impl Row {
             Some(Value::Text(text)) => Ok(text),
             other => Err(unexpected(format_args!("{other:?}"), "a text")),
         }
+    }
+
+    pub(crate) fn string(&mut self) -> StoreResult<String> {
+        Ok(self.text()?.to_string())
     }
 
     pub(crate) fn int(&mut self) -> StoreResult<i64> {
@@ -90,6 +119,14 @@ impl Statement {
         self.sql.starts_with("INSERT")
     }
 }
+
+/// A statement with the values of its parameters in their order.
+macro_rules! statement {
+    ($sql:expr $(, $value:expr)* $(,)?) => {
+        $crate::sql::Statement::new($sql, vec![$($crate::sql::Value::from($value)),*])
+    };
+}
+pub(crate) use statement;
 
 /// `($1, $2), ($3, $4)` or `(?, ?), (?, ?)` and so on: so many rows of so many parameters.
 pub(crate) fn parameters(rows: usize, columns: usize, numbered: bool) -> String {

@@ -26,9 +26,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 use batch::{Answer, Work};
 pub use erasure::Erased;
 pub(super) use failure::failure;
-pub(super) use link::{Link, Row, Statement};
+pub(super) use link::{Link, Row, Statement, Value, statement};
 use registry_core::store::{StoreError, StoreResult};
 use writer::{Job, Writer};
+
+/// How many searches are made at once, and how long one may take.
+pub(super) const SEARCHERS: u32 = 2;
+pub(super) const SEARCH: Duration = Duration::from_secs(5);
+/// A connection for searches that nobody used for so long is closed.
+pub(super) const SEARCHER_IDLE: Duration = Duration::from_secs(60);
 
 /// How much may wait to be written before those who ask have to wait to be let in.
 const QUEUE: usize = 4096;
@@ -52,6 +58,9 @@ pub(super) trait Database: Send + Sync {
 
     /// Reads, on a connection beside the one that writes.
     async fn read(&self, statement: Statement) -> StoreResult<Vec<Row>>;
+
+    /// Looks through texts, which takes as long as whoever asks chooses: on connections that nothing else needs, for [`SEARCH`] at most.
+    async fn search(&self, statement: Statement) -> StoreResult<Vec<Row>>;
 
     /// What begins a transaction that no other one with one of these numbers runs beside.
     fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement>;
@@ -154,6 +163,11 @@ impl SqlStore {
         self.write_statements(vec![statement]).await
     }
 
+    /// Writes a statement that gives the rows it is about, and says whether there were any.
+    async fn takes_effect(&self, statement: Statement) -> StoreResult<bool> {
+        Ok(!self.run(statement).await?.is_empty())
+    }
+
     /// The rows of a question, each read by `read`. There are none of what is never kept.
     async fn read<T>(
         &self,
@@ -163,9 +177,34 @@ impl SqlStore {
         if statement.is_about_nothing() {
             return Ok(Vec::new());
         }
-        let rows = self.shared.database.read(statement).await;
+        self.each(self.shared.database.read(statement).await, read)
+    }
+
+    /// The same of a search.
+    async fn search<T>(
+        &self,
+        statement: Statement,
+        read: impl Fn(Row) -> Result<T, StoreError>,
+    ) -> StoreResult<Vec<T>> {
+        self.each(self.shared.database.search(statement).await, read)
+    }
+
+    fn each<T>(
+        &self,
+        rows: StoreResult<Vec<Row>>,
+        read: impl Fn(Row) -> Result<T, StoreError>,
+    ) -> StoreResult<Vec<T>> {
         let rows = rows.and_then(|rows| rows.into_iter().map(read).collect());
         rows.map_err(|error| self.named(error))
+    }
+
+    /// The same of a question that has one row at most.
+    async fn read_one<T>(
+        &self,
+        statement: Statement,
+        read: impl Fn(Row) -> Result<T, StoreError>,
+    ) -> StoreResult<Option<T>> {
+        Ok(self.read(statement, read).await?.pop())
     }
 
     fn named(&self, error: StoreError) -> StoreError {
@@ -178,11 +217,6 @@ fn unanswered(answer: &Answer) -> StoreError {
     StoreError::unavailable(format!("the writer answered {answer:?}"))
 }
 
-/// A number as databases have it.
-fn saturated(number: impl TryInto<i64>) -> i64 {
-    number.try_into().unwrap_or(i64::MAX)
-}
-
 /// Brings the tables to the version this program knows.
 async fn lay_out(database: &dyn Database) -> StoreResult<()> {
     /// A lock of its own, for servers that start at once.
@@ -193,8 +227,7 @@ async fn lay_out(database: &dyn Database) -> StoreResult<()> {
         link.fetch(statement).await?;
     }
     link.script(database.version_table()).await?;
-    let version = Statement::new("SELECT version FROM toolrack_schema", Vec::new());
-    let version: usize = match link.fetch(version).await?.pop() {
+    let version: usize = match link.fetch(statement!("SELECT version FROM toolrack_schema")).await?.pop() {
         Some(mut row) => row.count()?,
         None => {
             link.script("INSERT INTO toolrack_schema VALUES (0)").await?;
@@ -212,8 +245,6 @@ async fn lay_out(database: &dyn Database) -> StoreResult<()> {
     for step in missing {
         link.script(step).await?;
     }
-    let now = i64::try_from(schema.len()).unwrap_or(i64::MAX);
-    let set = Statement::new("UPDATE toolrack_schema SET version = $1", vec![now.into()]);
-    link.fetch(set).await?;
+    link.fetch(statement!("UPDATE toolrack_schema SET version = $1", schema.len())).await?;
     link.script("COMMIT").await
 }

@@ -1,6 +1,6 @@
 //! What tools keep between calls.
 
-use super::{Row, SqlStore, Statement, link::Value, saturated};
+use super::{Row, SqlStore, Statement, Value, statement};
 use async_trait::async_trait;
 use registry_core::store::{
     Expected, StateError, StateLimits, StateSpace, StateStore, StoreResult, state_size,
@@ -28,13 +28,7 @@ fn place(space: &StateSpace, key: &str) -> Vec<Value> {
 }
 
 fn text(mut row: Row) -> StoreResult<String> {
-    Ok(row.text()?.to_string())
-}
-
-/// Deletes what is kept for a user, and gives a row for each value.
-pub(super) fn delete_of(tenant: &str, user: &str) -> Statement {
-    let sql = "DELETE FROM tool_state WHERE tenant = $1 AND user_id = $2 RETURNING key";
-    Statement::new(sql, vec![tenant.into(), user.into()])
+    row.string()
 }
 
 /// Whether a name is empty, under which nothing is kept: what all users share has an empty one in place of the user's.
@@ -47,7 +41,7 @@ impl StateStore for SqlStore {
     async fn state(&self, space: &StateSpace, key: &str) -> StoreResult<Option<String>> {
         let sql = format!("SELECT value FROM tool_state WHERE {HERE}");
         let find = Statement::new(sql, place(space, key));
-        if is_nameless(space, key) { Ok(None) } else { Ok(self.read(find, text).await?.pop()) }
+        if is_nameless(space, key) { Ok(None) } else { self.read_one(find, text).await }
     }
 
     async fn put_state(
@@ -78,15 +72,8 @@ impl StateStore for SqlStore {
                 Statement::new(sql, values)
             }
             Some(value) => {
-                values.extend([saturated(state_size(key, value)).into(), value.into()]);
-                values.extend(
-                    [
-                        saturated(limits.max_keys),
-                        saturated(limits.max_space_bytes),
-                        saturated(limits.max_user_bytes),
-                    ]
-                    .map(Value::from),
-                );
+                values.extend([state_size(key, value).into(), value.into(), limits.max_keys.into()]);
+                values.extend([limits.max_space_bytes, limits.max_user_bytes].map(Value::from));
                 let condition = match expected {
                     Expected::Anything => String::new(),
                     Expected::Exactly(None) => {
@@ -129,14 +116,7 @@ impl StateStore for SqlStore {
         // What all share has no user, and so is behind nobody.
         let sql = "SELECT user_id, value FROM tool_state
             WHERE tenant = $1 AND user_id > $2 AND space = $3 AND key = $4 ORDER BY user_id LIMIT $5";
-        let values = [tenant, after, name, key].map(Value::from).into_iter();
-        let find = Statement::new(sql, values.chain([saturated(most).into()]).collect());
-        let read = |mut row: Row| Ok((row.text()?.to_string(), row.text()?.to_string()));
-        self.read(find, read).await
-    }
-
-    async fn delete_state_of(&self, tenant: &str, user: &str) -> StoreResult<usize> {
-        let delete = delete_of(tenant, user);
-        if user.is_empty() { Ok(0) } else { Ok(self.run(delete).await?.len()) }
+        let read = |mut row: Row| Ok((row.string()?, row.string()?));
+        self.read(statement!(sql, tenant, after, name, key, most), read).await
     }
 }

@@ -4,12 +4,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
-use super::{
-    Row, SqlStore, Statement, approvals, chats, connections,
-    conversations::{counted, delete_of},
-    link::Value,
-    saturated, state, transcripts,
-};
+use super::{Row, SqlStore, Statement, Value, erasure::OF_A_USER, statement};
 use registry_core::store::{
     ApiKey, Persona, RemovedUser, Session, Store, StoreError, StoreResult, StoredTool, User,
 };
@@ -27,7 +22,7 @@ impl SqlStore {
 
     /// The same with several, all or none. Gives the rows of each, in their order.
     pub(super) async fn change_all(&self, mut statements: Vec<Statement>) -> StoreResult<Vec<Vec<Row>>> {
-        statements.push(Statement::new("UPDATE revision SET number = number + 1", Vec::new()));
+        statements.push(statement!("UPDATE revision SET number = number + 1"));
         let rows = self.write_all(statements).await;
         self.shared.nudge.send_replace(());
         rows.map(|mut rows| {
@@ -51,10 +46,10 @@ fn document<T: DeserializeOwned>(mut row: Row) -> StoreResult<T> {
 
 fn api_key(mut row: Row) -> StoreResult<ApiKey> {
     Ok(ApiKey {
-        id: row.text()?.to_string(),
-        tenant: row.text()?.to_string(),
-        user: row.text()?.to_string(),
-        sha256: row.text()?.to_string(),
+        id: row.string()?,
+        tenant: row.string()?,
+        user: row.string()?,
+        sha256: row.string()?,
         delegate: row.int()? != 0,
         created_at: row.time()?,
         revoked_at: match &*row.text()? {
@@ -66,10 +61,10 @@ fn api_key(mut row: Row) -> StoreResult<ApiKey> {
 
 fn session(mut row: Row) -> StoreResult<Session> {
     Ok(Session {
-        id: row.text()?.to_string(),
-        tenant: row.text()?.to_string(),
-        user: row.text()?.to_string(),
-        sha256: row.text()?.to_string(),
+        id: row.string()?,
+        tenant: row.string()?,
+        user: row.string()?,
+        sha256: row.string()?,
         created_at: row.time()?,
         expires_at: row.time()?,
     })
@@ -90,7 +85,7 @@ impl Store for SqlStore {
             let tool = document::<StoredTool>(row);
             Ok(tool.map_err(|cause| tracing::error!(%cause, "a stored tool cannot be read")).ok())
         };
-        let rows = self.read(Statement::new(sql, vec![tenant.into()]), readable).await?;
+        let rows = self.read(statement!(sql, tenant), readable).await?;
         Ok(rows.into_iter().flatten().collect())
     }
 
@@ -101,68 +96,62 @@ impl Store for SqlStore {
         let revise = "UPDATE revision SET number = number + 1 WHERE number = $1 RETURNING number";
         let seen = Value::Int(revision.cast_signed());
         let document = serde_json::to_string(&tool).map_err(StoreError::invalid)?;
-        let values = vec![tenant.into(), tool.tool_name.into(), document.into(), seen.clone()];
-        self.change_if(Statement::new(put, values), Statement::new(revise, vec![seen])).await
+        let put = statement!(put, tenant, tool.tool_name, document, seen.clone());
+        self.change_if(put, statement!(revise, seen)).await
     }
 
     async fn remove_tool(&self, tenant: &str, tool: &str) -> StoreResult<()> {
         let sql = "DELETE FROM tools WHERE tenant = $1 AND name = $2";
-        let remove = Statement::new(sql, vec![tenant.into(), tool.into()]);
-        self.change(remove).await.map(drop)
+        self.change(statement!(sql, tenant, tool)).await.map(drop)
     }
 
     async fn personas(&self, tenant: &str) -> StoreResult<Vec<Persona>> {
         let sql = "SELECT document FROM personas WHERE tenant = $1 ORDER BY name";
-        self.read(Statement::new(sql, vec![tenant.into()]), document).await
+        self.read(statement!(sql, tenant), document).await
     }
 
     async fn persona(&self, tenant: &str, name: &str) -> StoreResult<Option<Persona>> {
         let sql = "SELECT document FROM personas WHERE tenant = $1 AND name = $2";
-        let find = Statement::new(sql, vec![tenant.into(), name.into()]);
-        Ok(self.read(find, document).await?.pop())
+        self.read_one(statement!(sql, tenant, name), document).await
     }
 
     async fn put_persona(&self, tenant: &str, persona: Persona) -> StoreResult<()> {
         let sql = "INSERT INTO personas (tenant, name, document) VALUES ($1, $2, $3) \
                    ON CONFLICT (tenant, name) DO UPDATE SET document = excluded.document";
         let document = serde_json::to_string(&persona).map_err(StoreError::invalid)?;
-        let values = vec![tenant.into(), persona.name.into(), document.into()];
-        self.change(Statement::new(sql, values)).await.map(drop)
+        self.change(statement!(sql, tenant, persona.name, document)).await.map(drop)
     }
 
     async fn remove_persona(&self, tenant: &str, name: &str) -> StoreResult<bool> {
         let sql = "DELETE FROM personas WHERE tenant = $1 AND name = $2 RETURNING name";
-        let remove = Statement::new(sql, vec![tenant.into(), name.into()]);
-        Ok(!self.change(remove).await?.is_empty())
+        Ok(!self.change(statement!(sql, tenant, name)).await?.is_empty())
     }
 
     async fn tenants(&self) -> StoreResult<Vec<String>> {
         let sql = "SELECT tenant FROM users UNION SELECT tenant FROM tools UNION SELECT tenant FROM personas ORDER BY tenant";
-        self.read(Statement::new(sql, Vec::new()), |mut row| Ok(row.text()?.to_string())).await
+        self.read(statement!(sql), |mut row| row.string()).await
     }
 
     async fn users(&self, tenant: &str) -> StoreResult<Vec<User>> {
         let sql = "SELECT document FROM users WHERE tenant = $1 ORDER BY id";
-        self.read(Statement::new(sql, vec![tenant.into()]), document).await
+        self.read(statement!(sql, tenant), document).await
     }
 
     async fn count_users(&self, tenant: &str) -> StoreResult<usize> {
-        let count = Statement::new("SELECT COUNT(*) FROM users WHERE tenant = $1", vec![tenant.into()]);
-        Ok(self.read(count, |mut row| row.count()).await?.pop().unwrap_or_default())
+        let count = statement!("SELECT COUNT(*) FROM users WHERE tenant = $1", tenant);
+        Ok(self.read_one(count, |mut row| row.count()).await?.unwrap_or_default())
     }
 
     async fn user(&self, tenant: &str, id: &str) -> StoreResult<Option<User>> {
         let sql = "SELECT document FROM users WHERE tenant = $1 AND id = $2";
-        let find = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Ok(self.read(find, document).await?.pop())
+        self.read_one(statement!(sql, tenant, id), document).await
     }
 
     async fn put_user(&self, tenant: &str, user: User) -> StoreResult<()> {
         let sql = "INSERT INTO users (tenant, id, document) VALUES ($1, $2, $3) \
                    ON CONFLICT (tenant, id) DO UPDATE SET document = excluded.document";
         let document = serde_json::to_string(&user).map_err(StoreError::invalid)?;
-        let values = vec![tenant.into(), user.id.into(), document.into()];
-        self.change(Statement::new(sql, values)).await.map(drop)
+        self.change(statement!(sql, tenant, user.id, document)).await.map(drop)
     }
 
     async fn change_user(&self, tenant: &str, user: User, revision: u64) -> StoreResult<bool> {
@@ -174,139 +163,99 @@ impl Store for SqlStore {
         let document = serde_json::to_string(&user).map_err(StoreError::invalid)?;
         let who: [Value; 2] = [tenant.into(), user.id.into()];
         let [of, id] = who.clone();
-        let change = Statement::new(change, vec![document.into(), of, id, seen.clone()]);
+        let change = statement!(change, document, of, id, seen.clone());
         let [of, id] = who;
-        self.change_if(change, Statement::new(revise, vec![seen, of, id])).await
+        self.change_if(change, statement!(revise, seen, of, id)).await
     }
 
     async fn remove_user(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<RemovedUser> {
         let revoke =
             "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND user_id = $3 AND revoked_at = ''";
-        let revoke = Statement::new(revoke, vec![at.into(), tenant.into(), id.into()]);
-        let remove = "DELETE FROM users WHERE tenant = $1 AND id = $2 RETURNING id";
-        let remove = Statement::new(remove, vec![tenant.into(), id.into()]);
-        let [count, delete] = delete_of(tenant, id);
-        let of = |table| transcripts::delete_of(table, tenant, id);
-        let (transcripts, files) = (of(transcripts::TRANSCRIPTS), of(transcripts::FILES));
-        let (values, chats) = (state::delete_of(tenant, id), chats::delete_of(tenant, id));
-        let end = "DELETE FROM sessions WHERE tenant = $1 AND user_id = $2";
-        let end = Statement::new(end, vec![tenant.into(), id.into()]);
-        let connections = connections::delete_of(tenant, id);
-        let approvals = approvals::delete_of(tenant, id);
-        let kept = [count, remove, transcripts, files, values, chats, delete];
-        let all = kept.into_iter().chain([revoke, end, connections, approvals]).collect();
-        let mut rows = self.change_all(all).await?.into_iter();
-        let responses = counted(rows.next()).map_err(|error| self.named(error))?;
-        let was_known = rows.next().is_some_and(|removed| !removed.is_empty());
-        let mut deleted = || rows.next().unwrap_or_default().len();
+        let revoke = vec![statement!(revoke, at, tenant, id)];
+        let deleted = self.delete_of(tenant, id, revoke, &OF_A_USER).await?;
         Ok(RemovedUser {
-            was_known,
-            responses,
-            transcripts: deleted(),
-            files: deleted(),
-            values: deleted(),
-            chats: deleted(),
+            was_known: deleted("users") > 0,
+            responses: deleted("responses"),
+            transcripts: deleted("transcripts"),
+            files: deleted("files"),
+            values: deleted("tool_state"),
+            chats: deleted("chats"),
         })
     }
 
     async fn keys(&self, tenant: &str) -> StoreResult<Vec<ApiKey>> {
         let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 ORDER BY created_at, position");
-        self.read(Statement::new(sql, vec![tenant.into()]), api_key).await
+        self.read(statement!(sql, tenant), api_key).await
     }
 
     async fn keys_of(&self, tenant: &str, user: &str) -> StoreResult<Vec<ApiKey>> {
         let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 AND user_id = $2 ORDER BY created_at, position");
-        self.read(Statement::new(sql, vec![tenant.into(), user.into()]), api_key).await
+        self.read(statement!(sql, tenant, user), api_key).await
     }
 
     async fn key_of_id(&self, tenant: &str, id: &str) -> StoreResult<Option<ApiKey>> {
         let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 AND id = $2");
-        let find = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Ok(self.read(find, api_key).await?.pop())
+        self.read_one(statement!(sql, tenant, id), api_key).await
     }
 
     async fn key(&self, sha256: &str) -> StoreResult<Option<ApiKey>> {
         let sql = format!("{KEY_COLUMNS} WHERE sha256 = $1 AND revoked_at = ''");
-        let find = Statement::new(sql, vec![sha256.into()]);
-        Ok(self.read(find, api_key).await?.pop())
+        self.read_one(statement!(sql, sha256), api_key).await
     }
 
     async fn has_keys(&self) -> StoreResult<bool> {
         let sql = "SELECT id FROM api_keys WHERE revoked_at = '' LIMIT 1";
-        Ok(!self.read(Statement::new(sql, Vec::new()), |mut row| row.text()).await?.is_empty())
+        Ok(!self.read(statement!(sql), |mut row| row.text()).await?.is_empty())
     }
 
     async fn put_key(&self, key: ApiKey) -> StoreResult<bool> {
         let sql = "INSERT INTO api_keys (id, tenant, user_id, sha256, delegate, created_at, revoked_at) \
                    SELECT $1, $2, $3, $4, $5, $6, $7 \
                    WHERE EXISTS (SELECT 1 FROM users WHERE tenant = $2 AND id = $3) RETURNING id";
-        let values = vec![
-            key.id.into(),
-            key.tenant.into(),
-            key.user.into(),
-            key.sha256.into(),
-            i64::from(key.delegate).into(),
-            key.created_at.into(),
-            key.revoked_at.map_or_else(|| "".into(), Value::from),
-        ];
-        Ok(!self.change(Statement::new(sql, values)).await?.is_empty())
+        let ApiKey { id, tenant, user, sha256, delegate, created_at, revoked_at } = key;
+        let put = statement!(sql, id, tenant, user, sha256, delegate, created_at, revoked_at);
+        Ok(!self.change(put).await?.is_empty())
     }
 
     async fn revoke_key(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<bool> {
         let sql = "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND id = $3 AND revoked_at = '' RETURNING id";
-        let revoke = Statement::new(sql, vec![at.into(), tenant.into(), id.into()]);
-        Ok(!self.change(revoke).await?.is_empty())
+        Ok(!self.change(statement!(sql, at, tenant, id)).await?.is_empty())
     }
 
     async fn put_session(&self, session: Session, most: usize) -> StoreResult<bool> {
-        let expire = "DELETE FROM sessions WHERE expires_at <= $1";
-        let expire = Statement::new(expire, vec![session.created_at.into()]);
+        let expire = statement!("DELETE FROM sessions WHERE expires_at <= $1", session.created_at);
         let put = "INSERT INTO sessions (sha256, id, tenant, user_id, created_at, expires_at) \
                    SELECT $1, $2, $3, $4, $5, $6 \
                    WHERE EXISTS (SELECT 1 FROM users WHERE tenant = $3 AND id = $4) RETURNING id";
         let trim = "DELETE FROM sessions WHERE sha256 IN (SELECT sha256 FROM sessions WHERE tenant = $1 AND user_id = $2 \
                     ORDER BY created_at DESC, sha256 LIMIT 1000 OFFSET $3)";
-        let most = Value::Int(saturated(most));
-        let trim =
-            Statement::new(trim, vec![session.tenant.as_str().into(), session.user.as_str().into(), most]);
-        let values = vec![
-            session.sha256.into(),
-            session.id.into(),
-            session.tenant.into(),
-            session.user.into(),
-            session.created_at.into(),
-            session.expires_at.into(),
-        ];
-        let rows = self.write_all(vec![expire, Statement::new(put, values), trim]).await?;
+        let Session { id, tenant, user, sha256, created_at, expires_at } = session;
+        let trim = statement!(trim, tenant.as_str(), user.as_str(), most);
+        let put = statement!(put, sha256, id, tenant, user, created_at, expires_at);
+        let rows = self.write_all(vec![expire, put, trim]).await?;
         Ok(rows.get(1).is_some_and(|kept| !kept.is_empty()))
     }
 
     async fn session(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<Session>> {
         let sql = format!("{SESSION_COLUMNS} WHERE sha256 = $1 AND expires_at > $2");
-        let find = Statement::new(sql, vec![sha256.into(), now.into()]);
-        Ok(self.read(find, session).await?.pop())
+        self.read_one(statement!(sql, sha256, now), session).await
     }
 
     async fn sessions(&self, tenant: &str, user: &str, now: Timestamp) -> StoreResult<Vec<Session>> {
         let sql = format!(
             "{SESSION_COLUMNS} WHERE tenant = $1 AND user_id = $2 AND expires_at > $3 ORDER BY created_at, sha256"
         );
-        self.read(Statement::new(sql, vec![tenant.into(), user.into(), now.into()]), session).await
+        self.read(statement!(sql, tenant, user, now), session).await
     }
 
     async fn end_session(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool> {
         let sql = "DELETE FROM sessions WHERE tenant = $1 AND user_id = $2 AND id = $3 RETURNING id";
-        let end = Statement::new(sql, vec![tenant.into(), user.into(), id.into()]);
-        Ok(!self.run(end).await?.is_empty())
+        self.takes_effect(statement!(sql, tenant, user, id)).await
     }
 
     async fn revision(&self) -> StoreResult<u64> {
-        let number = Statement::new("SELECT number FROM revision", Vec::new());
-        let numbers = self.read(number, |mut row| row.count()).await?;
-        numbers
-            .into_iter()
-            .next()
-            .ok_or_else(|| self.named(StoreError::corrupt("the table `revision` is empty")))
+        let number = self.read_one(statement!("SELECT number FROM revision"), |mut row| row.count()).await?;
+        number.ok_or_else(|| self.named(StoreError::corrupt("the table `revision` is empty")))
     }
 
     async fn changed(&self, since: u64) {

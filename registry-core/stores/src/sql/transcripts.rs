@@ -1,22 +1,17 @@
 //! Statements about transcripts, and about the files of results, which are kept in a table of the same shape.
 
 use jiff::Timestamp;
-use registry_core::store::{StoreError, StoredTranscript, TranscriptLimits};
+use registry_core::store::{Shelf, StoreError, StoredTranscript, TranscriptLimits};
 
-use super::{Row, Statement, link::Value, saturated};
+use super::{Row, Statement, Value};
 
-/// A table of transcripts.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Table(&'static str);
-
-pub(super) const TRANSCRIPTS: Table = Table("transcripts");
-pub(super) const FILES: Table = Table("files");
-
-impl Table {
-    /// A statement about transcripts, for this table.
-    fn statement(self, sql: impl AsRef<str>, values: Vec<Value>) -> Statement {
-        Statement::new(sql.as_ref().replace("transcripts", self.0), values)
-    }
+/// A statement about transcripts, for what is kept on a shelf.
+fn of(shelf: Shelf, sql: impl AsRef<str>, values: Vec<Value>) -> Statement {
+    let table = match shelf {
+        Shelf::Transcripts => "transcripts",
+        Shelf::Files => "files",
+    };
+    Statement::new(sql.as_ref().replace("transcripts", table), values)
 }
 
 /// So many transcripts that have expired are deleted in one statement, so that nobody waits long for it.
@@ -63,25 +58,25 @@ fn padded(keys: &[String]) -> Vec<Value> {
     keys.iter().chain(last).map(|key| key.as_str().into()).collect()
 }
 
-pub(super) fn expired(table: Table, since: Timestamp) -> Statement {
+pub(super) fn expired(shelf: Shelf, since: Timestamp) -> Statement {
     let sql = "DELETE FROM transcripts WHERE (tenant, user_id, key) IN \
                (SELECT tenant, user_id, key FROM transcripts WHERE used_at <= $1 ORDER BY used_at LIMIT $2) RETURNING key";
-    table.statement(sql, vec![since.into(), SWEPT_AT_ONCE.into()])
+    of(shelf, sql, vec![since.into(), SWEPT_AT_ONCE.into()])
 }
 
-pub(super) fn make_room_for_all(table: Table, max_total_bytes: u64) -> Statement {
-    table.statement(MAKE_ROOM_FOR_ALL, vec![saturated(max_total_bytes).into()])
+pub(super) fn make_room_for_all(shelf: Shelf, max_total_bytes: u64) -> Statement {
+    of(shelf, MAKE_ROOM_FOR_ALL, vec![max_total_bytes.into()])
 }
 
 pub(super) fn keep(
-    table: Table,
+    shelf: Shelf,
     transcript: StoredTranscript,
     since: Timestamp,
     limits: &TranscriptLimits,
 ) -> Vec<Statement> {
-    let size = saturated(transcript.size());
+    let size = transcript.size();
     let StoredTranscript { tenant, user, key, other_key, messages, used_at } = transcript;
-    let replaced = delete(table, &tenant, &user, &[key.clone(), other_key.clone()]);
+    let replaced = delete(shelf, &tenant, &user, &[key.clone(), other_key.clone()]);
     let [tenant, user]: [Value; 2] = [tenant.into(), user.into()];
     let row = vec![
         tenant.clone(),
@@ -95,13 +90,13 @@ pub(super) fn keep(
     let left = limits.after_making_room();
     let most =
         [limits.max_user_bytes, limits.max_user_transcripts, left.max_user_bytes, left.max_user_transcripts];
-    let bounds = [tenant, user].into_iter().chain(most.map(|most| saturated(most).into())).collect();
-    vec![expired(table, since), replaced, table.statement(ADD, row), table.statement(MAKE_ROOM, bounds)]
+    let bounds = [tenant, user].into_iter().chain(most.map(Value::from)).collect();
+    vec![expired(shelf, since), replaced, of(shelf, ADD, row), of(shelf, MAKE_ROOM, bounds)]
 }
 
 /// The transcripts of keys that were used last, up to so many bytes. The sizes are added up before any messages are read.
 pub(super) fn find(
-    table: Table,
+    shelf: Shelf,
     tenant: &str,
     user: &str,
     keys: &[String],
@@ -116,14 +111,12 @@ pub(super) fn find(
         WHERE t.tenant = $1 AND t.user_id = $2 AND t.key IN (SELECT key FROM found WHERE bytes <= $4)",
         of_keys("key, used_at, size", 5, keys.len())
     );
-    let most = saturated(limits.max_read_bytes);
-    let values = [tenant.into(), user.into(), since.into(), most.into()];
-    table.statement(sql, values.into_iter().chain(keys).collect())
+    let values = [tenant.into(), user.into(), since.into(), limits.max_read_bytes.into()];
+    of(shelf, sql, values.into_iter().chain(keys).collect())
 }
 
 pub(super) fn transcript(mut row: Row) -> Result<StoredTranscript, StoreError> {
-    let mut text = || Ok::<_, StoreError>(row.text()?.to_string());
-    let (tenant, user, key, other_key) = (text()?, text()?, text()?, text()?);
+    let (tenant, user, key, other_key) = (row.string()?, row.string()?, row.string()?, row.string()?);
     Ok(StoredTranscript { tenant, user, key, other_key, messages: row.text()?, used_at: row.time()? })
 }
 
@@ -137,17 +130,11 @@ pub(super) fn note_use(tenant: &str, user: &str, keys: &[String], now: Timestamp
     Statement::new(sql, values.into_iter().chain(keys).collect())
 }
 
-pub(super) fn delete(table: Table, tenant: &str, user: &str, keys: &[String]) -> Statement {
+pub(super) fn delete(shelf: Shelf, tenant: &str, user: &str, keys: &[String]) -> Statement {
     let keys = padded(keys);
     let sql = format!(
         "DELETE FROM transcripts WHERE tenant = $1 AND user_id = $2 AND key IN ({})",
         of_keys("key", 3, keys.len())
     );
-    table.statement(sql, [tenant.into(), user.into()].into_iter().chain(keys).collect())
-}
-
-/// Deletes all transcripts of a user, and gives a row for each.
-pub(super) fn delete_of(table: Table, tenant: &str, user: &str) -> Statement {
-    let sql = "DELETE FROM transcripts WHERE tenant = $1 AND user_id = $2 RETURNING key";
-    table.statement(sql, vec![tenant.into(), user.into()])
+    of(shelf, sql, [tenant.into(), user.into()].into_iter().chain(keys).collect())
 }

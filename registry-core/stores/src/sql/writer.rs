@@ -10,7 +10,7 @@ use super::{
     Database,
     batch::{Answer, Work, locks, write},
     failure::is_cut,
-    link::{Link, Statement},
+    link::{Link, Statement, statement},
 };
 use registry_core::store::StoreError;
 
@@ -62,7 +62,7 @@ impl Writer {
         self.charges_since_sweep += charges.clone().count();
         let now = charges.next_back().filter(|_| self.charges_since_sweep >= SWEEP)?;
         self.charges_since_sweep = 0;
-        let sweep = Statement::new("DELETE FROM call_counts WHERE until <= $1", vec![now.into()]);
+        let sweep = statement!("DELETE FROM call_counts WHERE until <= $1", now);
         Some(Job { work: Work::Statements(vec![sweep]), done: oneshot::channel().0 })
     }
 
@@ -135,7 +135,7 @@ async fn transaction(
         Err(error) => return (Err(error.into()), None),
     };
     match write(link.as_mut(), work).await {
-        Ok(answers) => match link.fetch(Statement::new("COMMIT", Vec::new())).await {
+        Ok(answers) => match link.fetch(statement!("COMMIT")).await {
             // Nothing is acknowledged that nobody will find.
             Ok(_) => (database.check().map(|()| answers).map_err(Into::into), Some(link)),
             // Nobody knows whether it has been made, so it is not tried again.
@@ -143,7 +143,7 @@ async fn transaction(
         },
         Err(error) => {
             let at_fault = !is_cut(&error);
-            let usable = at_fault && link.fetch(Statement::new("ROLLBACK", Vec::new())).await.is_ok();
+            let usable = at_fault && link.fetch(statement!("ROLLBACK")).await.is_ok();
             (Err(Failed { error, at_fault }), usable.then_some(link))
         }
     }

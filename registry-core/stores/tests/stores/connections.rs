@@ -67,6 +67,8 @@ async fn b21_connections_in_databases_also_of_the_version_before() {
         for statement in [
             "DROP TABLE connections",
             "ALTER TABLE chat_messages DROP COLUMN context",
+            "DROP INDEX audit_by_tenant",
+            "DROP INDEX audit_by_call",
             "UPDATE toolrack_schema SET version = 15",
         ] {
             tamper(&place, statement).await;

@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use registry_core::{
     Permission,
     store::{
-        ChatKey, ChatLimits, ChatStore, ConversationStore, Session, Store, StoredChat, StoredTranscript,
-        TranscriptLimits, User,
+        ChatKey, ChatLimits, ChatStore, ConversationStore, Session, Shelf, Store, StoredChat,
+        StoredTranscript, TranscriptLimits, User,
     },
 };
 use toolrack_stores::{Erased, SqlStore};
@@ -51,12 +51,13 @@ async fn kept(store: &SqlStore, user: &str) -> [bool; 4] {
     let chat = chat(user);
     let key = ChatKey { tenant: "default", user, id: &chat.id };
     let since = at("11:00:00");
-    let keys = ["turn".to_owned()];
+    let keys = ["turn".to_owned(), "file".to_owned()];
+    let on = |shelf| store.transcripts(shelf, "default", user, &keys, since, &LIMITS);
     [
         store.chat(key).await.unwrap().is_some(),
         !store.sessions("default", user, Timestamp::now()).await.unwrap().is_empty(),
-        !store.transcripts("default", user, &keys, since, &LIMITS).await.unwrap().is_empty(),
-        store.file("default", user, "file", since).await.unwrap().is_some(),
+        !on(Shelf::Transcripts).await.unwrap().is_empty(),
+        !on(Shelf::Files).await.unwrap().is_empty(),
     ]
 }
 
@@ -72,8 +73,9 @@ async fn b21_chats_browsers_transcripts_and_files_of_a_person_are_erased() {
             let (session, _) =
                 Session::start("default", user, Timestamp::now(), SignedDuration::from_hours(1)).unwrap();
             assert!(store.put_session(session, 9).await.unwrap());
-            store.keep_transcript(text(user, "turn"), at("11:00:00"), &LIMITS).await.unwrap();
-            store.keep_file(text(user, "file"), at("11:00:00"), &LIMITS).await.unwrap();
+            for (shelf, key) in [(Shelf::Transcripts, "turn"), (Shelf::Files, "file")] {
+                store.keep_transcript(shelf, text(user, key), at("11:00:00"), &LIMITS).await.unwrap();
+            }
             assert_eq!(kept(&store, user).await, [true; 4], "{user}");
         }
         let erased = store.erase_user("default", "ada").await.unwrap();

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use registry_core::{
     Caller, CallerAuthority, ErrorKind, Handler, Origin, Permission, Registry, ToolCall, ToolContext,
-    ToolPolicy, ToolResult, ToolSpec,
+    ToolError, ToolPolicy, ToolResult, ToolSpec,
     guard::audit::{MemoryAudit, Phase},
     handler_fn,
     store::StoreResult,
@@ -208,6 +208,26 @@ async fn b5_what_its_owner_may_not_do_by_then_is_refused_with_a_record() {
         let records = site.audit.records();
         assert_eq!(records.len(), 1);
         assert_eq!((records[0].error, &records[0].origin), (Some(kind), &Origin::Schedule));
+    }
+}
+
+#[tokio::test]
+async fn b5_of_what_a_failed_job_came_to_so_much_is_kept() {
+    let long = "x".repeat(1 << 20);
+    let (said, failed) = (long.clone(), long.clone());
+    let unsuccessful = handler_fn(move |_, _| std::future::ready(Ok(ToolResult::unsuccessful(said.clone()))));
+    let fails = handler_fn(move |_, _| std::future::ready(Err(ToolError::failed(failed.clone()))));
+    for handler in [unsuccessful, fails] {
+        let (site, stop) = (Site::new(), CancellationToken::new());
+        let user = ToolPolicy { permission: Permission::User, ..ToolPolicy::new() };
+        tool(&site.registry, "fetch", user, handler);
+        site.overdue("fetch").await;
+        let running = site.start(&stop);
+        let run = site.made().await.last_run.unwrap();
+        stop.cancel();
+        running.await.unwrap();
+        let error = run.error.unwrap();
+        assert!(error.starts_with("xxx") && (4096..4200).contains(&error.len()), "{}", error.len());
     }
 }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use registry_core::store::{
-    ConversationLimits, ConversationStore, Conversations, MemoryStore, Store, StoredTranscript,
+    ConversationLimits, ConversationStore, Conversations, MemoryStore, Shelf, Store, StoredTranscript,
     TranscriptLimits,
 };
 use registry_core::testing::TestClock;
@@ -37,7 +37,7 @@ struct Asked<'s>(&'s dyn ConversationStore);
 impl Asked<'_> {
     async fn keep(&self, user: &str, keys: [&str; 2], messages: &str, time: &str) {
         let kept = transcript(user, keys, messages, time);
-        self.0.keep_transcript(kept, at("11:00:00"), &LIMITS).await.unwrap();
+        self.0.keep_transcript(Shelf::Transcripts, kept, at("11:00:00"), &LIMITS).await.unwrap();
     }
 
     /// The messages that are found, sorted.
@@ -47,7 +47,8 @@ impl Asked<'_> {
 
     async fn found_since(&self, user: &str, keys: &[&str], since: &str) -> Vec<String> {
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
-        let found = self.0.transcripts("default", user, &keys, at(since), &LIMITS).await.unwrap();
+        let found =
+            self.0.transcripts(Shelf::Transcripts, "default", user, &keys, at(since), &LIMITS).await.unwrap();
         let mut messages: Vec<String> = found.iter().map(|found| found.messages.to_string()).collect();
         messages.sort();
         messages
@@ -64,12 +65,16 @@ async fn transcripts_contract(store: &dyn ConversationStore) {
     let many: Vec<&str> = many.iter().map(String::as_str).chain(["a", "b2", "b"]).collect();
     assert_eq!(asked.found("ada", &many).await, ["[1] ü \\u0000 '\"", "[2]"]);
     assert_eq!(asked.found("ada", &["b2"]).await, ["[2]"]);
-    let whole = store.transcripts("default", "ada", &["b".to_owned()], at("11:00:00"), &LIMITS).await;
+    let whole = store
+        .transcripts(Shelf::Transcripts, "default", "ada", &["b".to_owned()], at("11:00:00"), &LIMITS)
+        .await;
     assert_eq!(whole, Ok(vec![transcript("ada", ["b", "b2"], "[2]", "12:01:00")]));
     for (user, keys) in [("bob", &["b", "b2"][..]), ("eve", &["a"]), ("ada", &[]), ("ada\0", &["a"])] {
         assert_eq!(asked.found(user, keys).await, [""; 0], "{user:?}");
     }
-    let elsewhere = store.transcripts("other", "ada", &["a".to_owned()], at("11:00:00"), &LIMITS).await;
+    let elsewhere = store
+        .transcripts(Shelf::Transcripts, "other", "ada", &["a".to_owned()], at("11:00:00"), &LIMITS)
+        .await;
     assert_eq!(elsewhere, Ok(Vec::new()));
 
     // The last one wins, by either key.
@@ -84,7 +89,7 @@ async fn transcripts_contract(store: &dyn ConversationStore) {
     asked.keep("ada", ["d", "d"], "[4]", "12:03:00").await;
     assert_eq!(asked.found_since("ada", &["a", "d"], "12:00:00").await, ["[4]"]);
     store.use_transcripts("default", "ada", &["a".to_owned()], at("12:04:00")).await.unwrap();
-    store.sweep_transcripts(at("12:03:00"), LIMITS.max_total_bytes).await.unwrap();
+    store.sweep_transcripts(Shelf::Transcripts, at("12:03:00"), LIMITS.max_total_bytes).await.unwrap();
     assert_eq!(asked.found("ada", &["a", "d"]).await, ["[1] ü \\u0000 '\""]);
     assert_eq!(asked.found("bob", &["a"]).await, [""; 0]);
 
@@ -109,19 +114,20 @@ async fn transcripts_contract(store: &dyn ConversationStore) {
     for number in 0..17 {
         let key = format!("n{number}");
         let kept = transcript("lea", [&key, &key], "n", &format!("13:00:{number:02}"));
-        store.keep_transcript(kept, at("11:00:00"), &more).await.unwrap();
+        store.keep_transcript(Shelf::Transcripts, kept, at("11:00:00"), &more).await.unwrap();
     }
     let all: Vec<String> = (0..17).map(|number| format!("n{number}")).collect();
-    let left = store.transcripts("default", "lea", &all, at("11:00:00"), &LIMITS).await.unwrap();
+    let left =
+        store.transcripts(Shelf::Transcripts, "default", "lea", &all, at("11:00:00"), &LIMITS).await.unwrap();
     assert_eq!(left.len(), 14);
 
     // All users together have a bound as well.
     asked.keep("kim", ["m", "m"], &large, "14:00:00").await;
-    store.sweep_transcripts(at("11:00:00"), 60 << 10).await.unwrap();
+    store.sweep_transcripts(Shelf::Transcripts, at("11:00:00"), 60 << 10).await.unwrap();
     assert_eq!(asked.found("kim", &["m"]).await, [large.as_str()]);
     assert_eq!(asked.found("guy", &["k"]).await, [""; 0]);
     assert_eq!(asked.found("guy", &["l"]).await, [format!("l{large}")]);
-    store.sweep_transcripts(at("14:00:00"), 0).await.unwrap();
+    store.sweep_transcripts(Shelf::Transcripts, at("14:00:00"), 0).await.unwrap();
 }
 
 #[tokio::test]
@@ -171,6 +177,8 @@ async fn b15_a_database_of_the_version_before_gets_the_table_of_transcripts() {
             "DROP TABLE files",
             "DROP TABLE tool_state",
             "DROP TABLE transcripts",
+            "DROP INDEX audit_by_tenant",
+            "DROP INDEX audit_by_call",
             "UPDATE toolrack_schema SET version = 8",
         ] {
             tamper(&place, statement).await;
@@ -242,10 +250,12 @@ async fn b15_transcripts_are_bounded_and_can_be_switched_off() {
 async fn files_contract<S: ConversationStore + Store>(store: &S) {
     let limits = &LIMITS;
     let keep = |user: &str, id: &str, file: &str, time: &str| {
-        store.keep_file(transcript(user, [id, id], file, time), at("11:00:00"), limits)
+        store.keep_transcript(Shelf::Files, transcript(user, [id, id], file, time), at("11:00:00"), limits)
     };
     let find = async |user: &str, id: &str, since: &str| {
-        store.file("default", user, id, at(since)).await.unwrap().map(|file| file.to_string())
+        let keys = [id.to_owned()];
+        let found = store.transcripts(Shelf::Files, "default", user, &keys, at(since), limits).await.unwrap();
+        found.first().map(|file| file.messages.to_string())
     };
     keep("ada", "a", "one ü \\u0000", "12:00:00").await.unwrap();
     keep("ada", "a", "one ü \\u0000", "12:00:01").await.unwrap();
@@ -274,7 +284,7 @@ async fn files_contract<S: ConversationStore + Store>(store: &S) {
     // All that has expired goes, then what is beyond the bytes of all.
     keep("bob", "old", "x", "11:10:00").await.unwrap();
     keep("bob", "new", "x", "12:01:00").await.unwrap();
-    store.sweep_files(at("11:20:00"), 2048).await.unwrap();
+    store.sweep_transcripts(Shelf::Files, at("11:20:00"), 2048).await.unwrap();
     assert_eq!((find("bob", "old", "11:00:00").await, find("ada", "h", "11:00:00").await), (None, None));
     assert!(find("bob", "new", "11:00:00").await.is_some());
     // With the user goes what is the user's.
@@ -315,13 +325,17 @@ async fn b19_a_database_of_the_version_before_gets_the_table_of_files() {
             "DROP TABLE chat_messages",
             "DROP TABLE chats",
             "DROP TABLE files",
+            "DROP INDEX audit_by_tenant",
+            "DROP INDEX audit_by_call",
             "UPDATE toolrack_schema SET version = 11",
         ] {
             tamper(&place, statement).await;
         }
         let store = place.open("main").await;
         let file = transcript("ada", ["a", "a"], "bytes", "12:00:00");
-        store.keep_file(file, at("11:00:00"), &LIMITS).await.unwrap();
-        assert!(store.file("default", "ada", "a", at("11:00:00")).await.unwrap().is_some());
+        store.keep_transcript(Shelf::Files, file, at("11:00:00"), &LIMITS).await.unwrap();
+        let (keys, since) = (["a".to_owned()], at("11:00:00"));
+        let found = store.transcripts(Shelf::Files, "default", "ada", &keys, since, &LIMITS).await.unwrap();
+        assert_eq!(found.len(), 1);
     }
 }

@@ -19,7 +19,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit};
 
 use super::{
     Contents, MetadataRows,
-    database::{AnyRow, Argument, Database, Sql, Statement},
+    database::{AnyRow, Argument, Database, SEARCHING, Sql, Statement},
     query::TextQuery,
 };
 use server::LOCKS;
@@ -36,6 +36,22 @@ pub(super) struct PostgresDocuments {
 impl PostgresDocuments {
     pub(super) fn new(server: Arc<Server>, tenant: &str) -> Self {
         Self { server, tenant: tenant.to_owned(), writing: Arc::default() }
+    }
+
+    /// The rows of a statement, or an error where there are none by then.
+    async fn timed<T: AnyRow>(&self, statement: Statement, until: Instant) -> Result<Vec<T>, ToolError> {
+        let pool = self.server.opened().await?;
+        let rows = async {
+            let mut transaction = pool.begin().await?;
+            // Without any there is none.
+            let left = until.saturating_duration_since(Instant::now()).as_millis().max(1);
+            let within = format!("SET LOCAL statement_timeout = {left}");
+            sqlx::raw_sql(AssertSqlSafe(within)).execute(&mut *transaction).await?;
+            let rows = bound(statement).fetch_all(&mut *transaction).await?;
+            transaction.commit().await?;
+            Ok(rows)
+        };
+        rows.await.map_err(|error: sqlx::Error| self.fault(error))
     }
 }
 
@@ -95,25 +111,18 @@ impl Database for PostgresDocuments {
         rows.map_err(|error| self.fault(error))
     }
 
+    async fn found<T: AnyRow>(&self, statement: Statement) -> Result<Vec<T>, ToolError> {
+        self.timed(statement, Instant::now() + SEARCHING).await
+    }
+
     async fn rows_within<T: AnyRow>(
         &self,
         statement: Statement,
         time: Duration,
     ) -> Result<Vec<T>, ToolError> {
         let until = Instant::now() + time;
-        let pool = self.server.opened().await?;
         let _permit = self.server.comparers.acquire().await.map_err(|error| self.fault(error))?;
-        let rows = async {
-            let mut transaction = pool.begin().await?;
-            // Without any there is none.
-            let left = until.saturating_duration_since(Instant::now()).as_millis().max(1);
-            let within = format!("SET LOCAL statement_timeout = {left}");
-            sqlx::raw_sql(AssertSqlSafe(within)).execute(&mut *transaction).await?;
-            let rows = bound(statement).fetch_all(&mut *transaction).await?;
-            transaction.commit().await?;
-            Ok(rows)
-        };
-        rows.await.map_err(|error: sqlx::Error| self.fault(error))
+        self.timed(statement, until).await
     }
 
     async fn begin(&self) -> Result<Transaction, ToolError> {

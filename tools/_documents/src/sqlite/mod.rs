@@ -25,7 +25,7 @@ use tokio::sync::OnceCell;
 
 use super::{
     Contents, MetadataRows,
-    database::{AnyRow, Argument, Database, Sql, Statement},
+    database::{AnyRow, Argument, Database, SEARCHING, Sql, Statement},
     query::TextQuery,
     unspaced::spaced,
 };
@@ -50,6 +50,8 @@ const LETTERS_SINCE: usize = 5;
 const BUSY: Duration = Duration::from_secs(10);
 /// After so many steps of a statement it is seen how long it takes.
 const STEPS: i32 = 10_000;
+/// A statement of the program's own that takes longer is ended.
+const READING: Duration = Duration::from_secs(60);
 /// A connection that nobody used for so long is closed.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -73,7 +75,7 @@ struct Opened {
     readers: SqlitePool,
     /// For what others ask in SQL.
     untrusted_readers: SqlitePool,
-    /// For what is ended after a time: each use of a connection sets its own.
+    /// For what takes long.
     timed_readers: SqlitePool,
 }
 
@@ -81,6 +83,22 @@ impl SqliteDocuments {
     pub(super) fn new(file: PathBuf) -> Self {
         let presence = Presence::new(&file);
         Self { file, opened: OnceCell::new(), presence }
+    }
+
+    /// The rows of a statement on a connection all of whose uses have a time.
+    async fn timed<T: AnyRow>(
+        &self,
+        pool: &SqlitePool,
+        statement: Statement,
+        time: Duration,
+    ) -> Result<Vec<T>, ToolError> {
+        let fault = |error| self.fault(error);
+        let mut connection = pool.acquire().await.map_err(fault)?;
+        let deadline = Instant::now() + time;
+        // A statement that nobody waits for any more is ended by it too.
+        let is_in_time = move || Instant::now() < deadline;
+        connection.lock_handle().await.map_err(fault)?.set_progress_handler(STEPS, is_in_time);
+        bound(statement).fetch_all(&mut *connection).await.map_err(fault)
     }
 
     async fn opened(&self) -> Result<&Opened, ToolError> {
@@ -175,8 +193,11 @@ impl Database for SqliteDocuments {
     }
 
     async fn rows<T: AnyRow>(&self, statement: Statement) -> Result<Vec<T>, ToolError> {
-        let rows = bound(statement).fetch_all(&self.opened().await?.readers).await;
-        rows.map_err(|error| self.fault(error))
+        self.timed(&self.opened().await?.readers, statement, READING).await
+    }
+
+    async fn found<T: AnyRow>(&self, statement: Statement) -> Result<Vec<T>, ToolError> {
+        self.timed(&self.opened().await?.readers, statement, SEARCHING).await
     }
 
     async fn rows_within<T: AnyRow>(
@@ -184,13 +205,7 @@ impl Database for SqliteDocuments {
         statement: Statement,
         time: Duration,
     ) -> Result<Vec<T>, ToolError> {
-        let fault = |error| self.fault(error);
-        let mut connection = self.opened().await?.timed_readers.acquire().await.map_err(fault)?;
-        let deadline = Instant::now() + time;
-        // A statement that nobody waits for any more is ended by it too.
-        let is_in_time = move || Instant::now() < deadline;
-        connection.lock_handle().await.map_err(fault)?.set_progress_handler(STEPS, is_in_time);
-        bound(statement).fetch_all(&mut *connection).await.map_err(fault)
+        self.timed(&self.opened().await?.timed_readers, statement, time).await
     }
 
     /// The lock is taken at the beginning, so that nothing fails half-way for want of it.
@@ -269,7 +284,9 @@ mod tests {
             let ended = documents.rows_within::<(i64,)>(statement, Duration::from_millis(100)).await;
             assert!(ended.unwrap_err().message().contains("interrupted"));
         }
-        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(10) + SEARCHING, "{:?}", began.elapsed());
+        let ended = documents.found::<(i64,)>(Statement::new(&documents, endless)).await;
+        assert!(ended.unwrap_err().message().contains("interrupted"));
         let short = Statement::new(&documents, "SELECT 7");
         assert_eq!(documents.rows_within::<(i64,)>(short, BUSY).await.unwrap(), [(7,)]);
     }

@@ -1,12 +1,12 @@
 // One answer of the model: text, thinking, calls and notices in the order in which they came.
 
-import { useState } from '../vendor/hooks.js';
+import { useRef, useState } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { t, told } from '../state/language.js';
-import { textOf } from '../state/answer.js';
+import { revision, textOf } from '../state/answer.js';
 import { sourcesOf } from '../state/sources.js';
-import { busy, changes, chats, model, models } from '../state/store.js';
-import { goOn, regenerate } from '../state/turn.js';
+import { busy, changes, chats, model, models, PICTURES_REFUSED } from '../state/store.js';
+import { askWithoutPictures, goOn, regenerate } from '../state/turn.js';
 import { duration, number } from '../text/format.js';
 import { Branches } from './branches.js';
 import { CallCard } from './call.js';
@@ -17,15 +17,38 @@ import { Text } from './text.js';
 
 /** @import { CallPart, Message, Part, ReasoningPart, Source } from '../state/types.d.ts' */
 
+/** So many parts stand together, so that the browser passes over them at once where they are far from the window. */
+const GROUP = 50;
+
+/** @typedef {{ part: Part, times: number, last: boolean, version: number, made: any }} View */
+
 /** @param {{ message: Message, past: boolean }} properties */
 export function Answer({ message, past }) {
   void changes(message).value;
   const grows = message.status === 'running';
   const sources = sourcesOf(message);
-  return html`<article class=${`answer${message.parts.length > 0 ? '' : ' empty'}${past ? ' past' : ''}`} aria-label=${t.answer} aria-busy=${grows ? 'true' : undefined}>
+  const views = useRef(/** @type {View[]} */ ([]));
+  // The views of parts that are as they were are given again as they are, so that nothing is asked of them.
+  const view = (/** @type {number} */ index, /** @type {Part} */ part, /** @type {number} */ times, /** @type {boolean} */ last) => {
+    const version = revision(part);
+    const known = views.current[index];
+    if (known && known.part === part && known.times === times && known.last === last && known.version === version) return known.made;
+    const made = html`<${PartView} key=${index} part=${part} times=${times} grows=${last} version=${version} sources=${sources} />`;
+    views.current[index] = { part, times, last, version, made };
+    return made;
+  };
+  const groups = useRef(/** @type {{ made: any[], isFull: boolean, group: any }[]} */ ([]));
+  const group = (/** @type {number} */ index, /** @type {any[]} */ made, /** @type {boolean} */ isFull) => {
+    const known = groups.current[index];
+    if (known && known.isFull === isFull && known.made.length === made.length && known.made.every((one, at) => one === made[at])) return known.group;
+    const one = html`<div class=${isFull ? 'parts full' : 'parts'} key=${index}>${made}</div>`;
+    groups.current[index] = { made, isFull, group: one };
+    return one;
+  };
+  const parts = folded(message.parts).map(({ part, times }, index) => view(index, part, times, grows && part === message.parts.at(-1)));
+  return html`<article class=${`answer${message.parts.length > 0 ? '' : ' empty'}${past ? ' past' : ''}`} data-id=${message.id} aria-label=${t.answer} aria-busy=${grows ? 'true' : undefined}>
     <div class="answer-body">
-      ${folded(message.parts).map(({ part, times }, index) => html`<${PartView} key=${index} part=${part} times=${times}
-        grows=${grows && part === message.parts.at(-1)} version=${changes(message).value} sources=${sources} />`)}
+      ${Array.from({ length: Math.ceil(parts.length / GROUP) }, (_, index) => group(index, parts.slice(index * GROUP, (index + 1) * GROUP), (index + 1) * GROUP < parts.length))}
       ${!grows && html`<${Sources} sources=${sources} />`}
       <${Ending} message=${message} />
     </div>
@@ -80,7 +103,7 @@ function busyElsewhere(message) {
     || message.parts.some((part) => part.type === 'call' && (part.state === 'running' || part.state === 'writing'));
 }
 
-/** @param {{ part: Part, times: number, grows: boolean, version: number, sources: Source[] }} properties */
+/** @param {{ part: Part, times: number, grows: boolean, version: number, sources: readonly Source[] }} properties */
 function PartView({ part, times, grows, version, sources }) {
   if (part.type === 'text') return html`<${Text} text=${part.text} grows=${grows} sources=${sources} />`;
   if (part.type === 'reasoning') return html`<${Thinking} part=${part} grows=${grows} version=${version} />`;
@@ -106,6 +129,7 @@ function Ending({ message }) {
   if (status === 'running') return null;
   if (status === 'failed') {
     return html`<div class="error" role="alert"><p>${error ? told(error) : t.errorWithoutMessage}</p>
+      ${error?.type === PICTURES_REFUSED && html`<button type="button" class="retry without-pictures" disabled=${busy} onClick=${() => askWithoutPictures(message)}>${t.askWithoutPictures}</button> `}
       <button type="button" class="retry" onClick=${() => regenerate(message)}><${Icon} name="retry" /><span>${t.tryAgain}</span></button></div>`;
   }
   if (status === 'stopped') return html`<p class="notice">${t.stopped}</p>`;

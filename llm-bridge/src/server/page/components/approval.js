@@ -7,7 +7,7 @@ import { t } from '../state/language.js';
 import { look } from '../state/inbox.js';
 import { account, chats, waiting } from '../state/store.js';
 import { allowedBy } from '../text/allowed.js';
-import { onEscape, useFocus, useFocusBack } from './focus.js';
+import { onEscape, toCard, useFocus, useFocusBack } from './focus.js';
 import { later } from './later.js';
 import { TimeLeft } from './timeleft.js';
 
@@ -30,6 +30,7 @@ export function Approval({ id, reason, call, onAnswer }) {
   // Of a chat that the tab keeps, nobody would say when it is over.
   const offers = (own?.remember ?? []).filter(({ scope }) => scope !== 'chat' || chats.value !== null);
   const answer = async (/** @type {boolean} */ approve, /** @type {Record<string, unknown> | undefined} */ changed = undefined, /** @type {RuleScope['scope'] | undefined} */ remember = undefined) => {
+    const back = toCard();
     setSent(approve);
     setFault('');
     try {
@@ -39,6 +40,7 @@ export function Approval({ id, reason, call, onAnswer }) {
     } catch (error) {
       setFault(/** @type {Error} */ (error).message);
       setSent(null);
+      back();
     }
   };
   const disabled = sent !== null;

@@ -1,9 +1,9 @@
 // A message of the person, which can be edited: the edited one stands beside it.
 
-import { useEffect, useRef } from '../vendor/hooks.js';
+import { useEffect, useRef, useState } from '../vendor/hooks.js';
 import { signal } from '../vendor/signals.js';
 import { html } from '../state/html.js';
-import { withPictures } from '../state/attachments.js';
+import { picturesOf, withPictures } from '../state/attachments.js';
 import { t } from '../state/language.js';
 import { removeMessage } from '../state/chats.js';
 import { textOf } from '../state/answer.js';
@@ -16,7 +16,7 @@ import { Icon } from './icon.js';
 import { FileView } from './parts.js';
 import { Sure } from './sure.js';
 
-/** @import { Message } from '../state/types.d.ts' */
+/** @import { FilePart, Message } from '../state/types.d.ts' */
 
 /** The id of the message that is edited: the chat may be read again meanwhile. */
 export const edited = signal(/** @type {string | null} */ (null));
@@ -26,7 +26,7 @@ export function Asked({ message, past }) {
   void changes(message).value;
   if (edited.value === message.id) return html`<${Editor} message=${message} />`;
   const files = message.parts.filter((part) => part.type !== 'text' && part.type !== 'call' && part.type !== 'reasoning' && part.type !== 'notice');
-  return html`<div class=${past ? 'question past' : 'question'}>
+  return html`<div class=${past ? 'question past' : 'question'} data-id=${message.id}>
     ${files.length > 0 && html`<div class="asked-files">${files.map((part, index) => html`<${FileView} key=${index} part=${part} />`)}</div>`}
     <article class="asked" aria-label=${t.you}>${textOf(message)}</article>
     <div class="actions">
@@ -41,6 +41,7 @@ export function Asked({ message, past }) {
 /** @param {{ message: Message }} properties */
 function Editor({ message }) {
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  const [pictures, setPictures] = useState(() => picturesOf(message));
   useEffect(() => {
     const area = field.current;
     if (!area) return;
@@ -56,7 +57,7 @@ function Editor({ message }) {
     event.preventDefault();
     const text = field.current?.value.trim();
     if (!text) return;
-    withPictures(message, text).then((content) => { if (edit(message, content)) close(); }, (error) => { failure.value = error.message; });
+    withPictures(pictures, text).then((content) => { if (edit(message, content)) close(); }, (error) => { failure.value = error.message; });
   };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === 'Escape') {
@@ -64,7 +65,13 @@ function Editor({ message }) {
       close();
     } else if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) send(event);
   };
+  const leaveOut = (/** @type {FilePart} */ picture) => {
+    setPictures(pictures.filter((other) => other !== picture));
+    field.current?.focus();
+  };
   return html`<form class="editor" onSubmit=${send}>
+    ${pictures.length > 0 && html`<ul class="asked-files">${pictures.map((picture) => html`<li key=${picture.path ?? picture.url}><${FileView} part=${picture} />
+      <button type="button" class="quiet leave-out" aria-label=${t.removeWhat(picture.name ?? t.picture)} onClick=${() => leaveOut(picture)}><${Icon} name="close" /></button></li>`)}</ul>`}
     <label><span class="unseen">${t.editMessage}</span><textarea ref=${field} defaultValue=${textOf(message)} onKeyDown=${onKey}></textarea></label>
     <div class="buttons"><button type="button" onClick=${close}>${t.cancel}</button><button type="submit" class="main">${t.send}</button></div>
   </form>`;

@@ -1,6 +1,7 @@
 // The card of one tool call.
 
 import { useEffect, useState } from '../vendor/hooks.js';
+import { began } from '../state/answer.js';
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { isAdmin } from '../state/server.js';
@@ -60,8 +61,7 @@ function Time({ call }) {
   const { state, duration_ms: ms } = call;
   const runs = state === 'running' || state === 'writing';
   const [, tick] = useState(0);
-  // Of a chat that is opened again, it is not known when it began.
-  const [seen] = useState(Date.now());
+  const [seen] = useState(() => began(call));
   useEffect(() => {
     if (!runs) return undefined;
     const clock = setInterval(() => tick((count) => count + 1), 1000);

@@ -52,7 +52,7 @@ function Row({ listed, onOpen }) {
   if (state === 'rename') return html`<${Rename} listed=${listed} onClose=${close} />`;
   if (state === 'delete') return html`<${Deletion} listed=${listed} onClose=${close} />`;
   return html`<li class=${`chat-row${shown ? ' shown' : ''}`} onKeyDown=${state === 'menu' ? onEscape(close) : undefined}>
-    <a href=${`#${id}`} aria-current=${shown ? 'page' : undefined} onClick=${(/** @type {Event} */ event) => { event.preventDefault(); history.pushState(null, '', `#${id}`); open(id); onOpen(); }}>
+    <a href=${`#${id}`} aria-current=${shown ? 'page' : undefined} onClick=${(/** @type {Event} */ event) => { event.preventDefault(); history.pushState(null, '', `#${id}`); open(id, found?.message); onOpen(); }}>
       <span class="chat-title">${pinned && html`<${Icon} name="pin" />`}${title || t.untitled}</span>
       ${found ? html`<span class="chat-found">${found.text}</span>` : html`<span class="chat-time">${running ? t.chatRuns : moment(updated)}</span>`}
     </a>

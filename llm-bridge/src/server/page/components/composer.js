@@ -6,15 +6,15 @@ import { html } from '../state/html.js';
 import { attach, detach, forgetAttachments, forgetRefused, withAttachments } from '../state/attachments.js';
 import { chatDocuments, removeFromChat } from '../state/chatdocuments.js';
 import { add } from '../state/documents.js';
-import { draft, write, written } from '../state/draft.js';
+import { cameBack, draft, enqueue, unqueue, write, written } from '../state/draft.js';
 import { t } from '../state/language.js';
 import { chosen } from '../state/picked.js';
-import { busy, chat, dialog, shown } from '../state/store.js';
-import { ask, stop } from '../state/turn.js';
+import { busy, chat, dialog, isBlind, model, said, shown, sought } from '../state/store.js';
+import { ask, follows, stop } from '../state/turn.js';
 import { edited } from './asked.js';
 import { Icon } from './icon.js';
 import { toEnd, ToEnd } from './log.js';
-import { size } from '../text/format.js';
+import { oneLine, size } from '../text/format.js';
 
 const touch = matchMedia('(pointer: coarse)');
 
@@ -36,9 +36,9 @@ function useWritten() {
     if (!field.current) return;
     field.current.value = written(id);
     fit();
-    // On a phone, focus would bring up the keyboard.
-    if (!touch.matches) field.current.focus();
-  }, [id]);
+    // On a phone, focus would bring up the keyboard. What a search has found has it already.
+    if (!touch.matches && !sought.value) field.current.focus();
+  }, [id, cameBack.value]);
   const input = () => {
     fit();
     write(id, field.current?.value ?? '');
@@ -53,7 +53,12 @@ export function Composer() {
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     const text = field.current?.value.trim() ?? '';
-    if (busy.value || (!text && files.length === 0) || !field.current || !ask(withAttachments(text))) return;
+    if (!field.current || (!text && files.length === 0)) return;
+    const content = withAttachments(text);
+    if (follows()) {
+      enqueue({ text, files, content });
+      said.value = t.sentWhenComplete;
+    } else if (busy.value || !ask(content)) return;
     forgetAttachments();
     field.current.value = '';
     input();
@@ -80,7 +85,7 @@ export function Composer() {
   return html`<footer>
     <${ToEnd} />
     <form id="composer" class="column" onSubmit=${submit}>
-      <${ChatDocuments} /><${Attached} />
+      <${Queue} /><${ChatDocuments} /><${Attached} />
       <label class="unseen" for="question">${t.message}</label>
       <textarea id="question" rows="1" placeholder=${t.askSomething} enterkeyhint="send" autocomplete="off" ref=${field} onInput=${input} onKeyDown=${onKey} onPaste=${paste}></textarea>
       <button id="attach" class="quiet" type="button" aria-label=${t.attach} title=${t.attach} onClick=${() => picker.current?.click()}><${Icon} name="attach" /></button>
@@ -89,6 +94,16 @@ export function Composer() {
     </form>
     <${Hint} />
   </footer>`;
+}
+
+/** What is sent when the answer is complete. */
+function Queue() {
+  const { queue } = draft.value.value;
+  if (queue.length === 0) return null;
+  return html`<div class="attached"><ul id="queue" aria-label=${t.sentWhenComplete}>${queue.map((one, index) => html`<li key=${index} title=${t.sentWhenComplete}>
+    <${Icon} name="clock" /><span class="part-name">${oneLine(one.text, 120) || one.files.map(({ name }) => name).join(', ')}</span>
+    <button type="button" class="quiet" aria-label=${t.doNotSend(oneLine(one.text, 40))} onClick=${() => unqueue([one])}><${Icon} name="close" /></button>
+  </li>`)}</ul><p>${t.sentWhenComplete}</p></div>`;
 }
 
 /** @param {{ empty: boolean }} properties whether there is nothing to send */
@@ -132,6 +147,7 @@ function Attached() {
       <span class="part-name">${one.name}</span><span>${size(one.size)}</span>
       <button type="button" class="quiet" aria-label=${t.removeWhat(one.name)} onClick=${() => detach(one)}><${Icon} name="close" /></button>
     </li>`)}</ul>`}
+    ${files.some(({ data }) => data) && isBlind.value && html`<p class="blind" role="status">${t.seesNoPictures(model.value)}</p>`}
     ${fault && html`<p class="part-error" role="alert">${fault}
       ${refused.length > 0 && html` <button type="button" class="share" onClick=${share}>${t.shareInstead(refused.length)}</button>`}
       <button type="button" class="quiet" aria-label=${t.close} onClick=${forgetRefused}><${Icon} name="close" /></button></p>`}

@@ -25,6 +25,17 @@ export function useFocusBack(open) {
 }
 
 /**
+ * What is pressed in a card is switched off, and gone when it is answered: the focus waits at the card. Gives it back where that has failed.
+ * @returns {() => void}
+ */
+export function toCard() {
+  const pressed = /** @type {HTMLElement | null} */ (document.activeElement);
+  const card = pressed?.closest('.call');
+  /** @type {HTMLElement | null | undefined} */ (card?.querySelector(':scope > summary') ?? card)?.focus({ preventScroll: true });
+  return () => requestAnimationFrame(() => pressed?.focus());
+}
+
+/**
  * Escape closes this: neither the dialog around it, nor the turn that runs.
  * @param {() => void} close
  */

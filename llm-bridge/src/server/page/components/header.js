@@ -2,10 +2,10 @@
 
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
-import { startNew } from '../state/chats.js';
+import { chooseModel, startNew } from '../state/chats.js';
 import { endSession } from '../state/server.js';
 import { account, chat, chats, chatsOpen, dialog, model, models, session, tools, toolsFailure, toolsOpen, waiting } from '../state/store.js';
-import { prefer, remember } from '../state/storage.js';
+import { remember } from '../state/storage.js';
 import { Icon } from './icon.js';
 
 export function Header() {
@@ -37,12 +37,8 @@ function Models() {
   const names = models.value;
   if (names.length === 0) return null;
   if (names.length === 1) return html`<span id="model-name">${names[0]}</span>`;
-  const choose = (/** @type {any} */ event) => {
-    model.value = event.target.value;
-    prefer('model', model.value);
-  };
   return html`<label id="model-field"><span class="unseen">${t.model}</span>
-    <select id="model" value=${model.value} onChange=${choose}>${names.map((name) => html`<option value=${name} selected=${name === model.value}>${name}</option>`)}</select>
+    <select id="model" value=${model.value} onChange=${(/** @type {any} */ event) => chooseModel(event.target.value)}>${names.map((name) => html`<option value=${name} selected=${name === model.value}>${name}</option>`)}</select>
   </label>`;
 }
 

@@ -8,6 +8,7 @@ const PATHS = {
   cancelled: 'M5.5 10h9',
   chats: 'M3 4.5h14v10H9l-4 3v-3H3z',
   chevron: 'M7.5 5l5 5-5 5',
+  clock: 'M10 3.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13zM10 6.5V10l2.5 2',
   close: 'M5 5l10 10M15 5L5 15',
   copy: 'M7 7V4.5h8.5V13H13M4.5 7H13v8.5H4.5z',
   document: 'M5 2.5h6.5l4 4v11H5zM11.5 2.5v4h4M7.5 10.5h5M7.5 13.5h5',

@@ -13,7 +13,7 @@ import { Icon } from './icon.js';
 /** @param {Source} source */
 const about = ({ path, section, place }) => [path, section, placed(place)].filter(Boolean).join(' · ');
 
-/** @param {{ sources: Source[] }} properties */
+/** @param {{ sources: readonly Source[] }} properties */
 export function Sources({ sources }) {
   if (sources.length === 0) return null;
   return html`<details class="sources">

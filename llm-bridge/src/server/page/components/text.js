@@ -8,7 +8,7 @@ import { note } from './sources.js';
 
 /** @import { Source } from '../state/types.d.ts' */
 
-/** @param {{ text: string, grows: boolean, sources?: Source[] }} properties */
+/** @param {{ text: string, grows: boolean, sources?: readonly Source[] }} properties */
 export function Text({ text, grows, sources = [] }) {
   const element = useRef(/** @type {HTMLElement | null} */ (null));
   const view = useRef(/** @type {TextView | null} */ (null));

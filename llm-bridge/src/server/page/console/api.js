@@ -2,7 +2,7 @@
 
 import { checked, getJson, send } from '../state/api.js';
 
-/** @import { ApprovalRule } from '../state/types.d.ts' */
+/** @import { ApprovalRule, Library, Tool } from '../state/types.d.ts' */
 
 /** @typedef {{ id: string, level: string, personas: string[], created_at: string, keys: number }} User */
 /** @typedef {{ id: string, user: string, delegate: boolean, created_at: string, revoked_at: string | null }} Key */
@@ -23,12 +23,17 @@ import { checked, getJson, send } from '../state/api.js';
 /** @typedef {{ url: string, all_tenants: boolean, waiting: number }} Webhook */
 /** @typedef {{ name: string, address: string, kind: string | null, models: number | null, error: string | null, fallback: string | null }} ModelServer */
 /** @typedef {{ path: string, title: string, section: string, place: string, text: string }} Passage */
+/** @typedef {{ embedding_model: string | null, unextracted: number | null, extracts: boolean, extraction: { running: boolean, passages: number, failed: number, names: number, relations: number, tokens: number, error: string | null } | null }} DocumentProcessing */
 /** @typedef {{ format: string, definitions: unknown, notes: string[] }} Definitions */
 /** @typedef {{ tools: number, tokens: number, faults: string[], warnings: string[] }} Checked */
 /** @typedef {{ id: string, url: string, event: any, attempts: number, cause: string, ts: string }} Letter */
 /** @typedef {{ id: string, parent: string | null, name: string, began: string, duration_ms: number, attributes: Record<string, unknown>, error: string | null }} Span */
+/** @typedef {{ trace_id: string, name: string, model: string | null, calls: number, began: string, duration_ms: number, failed: boolean }} ListedTrace */
 /** @typedef {{ verdict: string, right?: number, tries?: number, dialect?: string, note?: string, tokens_per_second?: number, tokens?: number }} Finding */
 /** @typedef {{ model: string, server: { address: string, kind: string | null }, seconds: number, requests: number, probes: Record<string, Finding>, toml: string | null, advice: string[] }} Report */
+/** @typedef {{ question: string, tries: number, chosen: number, right: number, before: { tries: number, right: number } | null, advice: string[] }} Tried */
+/** @typedef {{ model: string, tools: number, examples: Tried[] }} TrialReport */
+/** @typedef {{ running: boolean, tool: string | null, looks_at: string | null, seconds: number | null, report: TrialReport | null, error: string | null }} TrialState */
 /** @typedef {{ running: boolean, model: string | null, looks_at: string | null, seconds: number | null, report: Report | null, error: string | null }} DoctorState */
 /** @typedef {{ id: string, server: string | null, user: string, since: string, chat: string | null, model: string | null, rounds: number, tools: string[], trace_id: string | null }} Turn */
 /** @typedef {{ id: string, user: string, tool: string, arguments: Record<string, unknown>, reason: string | null, expires_at: string, deadline: number }} WaitingCall `deadline` by this machine's clock */
@@ -58,6 +63,17 @@ import { checked, getJson, send } from '../state/api.js';
 const remove = (address) => checked(address, { method: 'DELETE' });
 
 const name = encodeURIComponent;
+
+/** Whether the server takes requests, and its store what is written; refused with what is wrong. */
+export const ready = () => getJson('readyz');
+
+/**
+ * The tools as a user of a level sees them, and under a persona; empty for one's own.
+ * @param {string} level
+ * @param {string} persona
+ * @returns {Promise<Tool[]>}
+ */
+export const toolsAs = async (level, persona) => (await getJson(`api/tools?${new URLSearchParams({ level, persona })}`)).tools;
 
 /** @param {string} tool @param {boolean} enabled */
 export const switchTool = (tool, enabled) => send(`api/tools/${name(tool)}`, { enabled });
@@ -146,6 +162,8 @@ export const exportAudit = async (query) => (await checked(`api/audit/export?${n
  */
 export const verifyAudit = async (given) => (given === null ? getJson('api/audit/verify') : (await send('api/audit/verify', given)).json());
 
+/** @returns {Promise<ListedTrace[]>} */
+export const traces = async () => (await getJson('api/traces')).traces;
 /** @param {string} id @returns {Promise<{ trace_id: string, spans: Span[] }>} */
 export const trace = (id) => getJson(`api/traces/${name(id)}`);
 
@@ -172,6 +190,19 @@ export async function backup() {
 /** @returns {Promise<ModelServer[]>} */
 export const upstreams = async () => (await getJson('api/upstreams')).upstreams;
 
+/**
+ * The first documents in a folder, or of all, with how many there are.
+ * @param {string} below
+ * @returns {Promise<Library>}
+ */
+export const documentsBelow = (below) => getJson(`api/documents?${new URLSearchParams({ below })}`);
+
+/** @returns {Promise<DocumentProcessing>} */
+export const processing = () => getJson('api/documents/processing');
+export const embedAgain = () => send('api/documents/embed-again', {});
+export const extractNames = () => send('api/documents/extract', {});
+export const stopExtracting = () => remove('api/documents/extract');
+
 /** @param {string} query @returns {Promise<Passage[]>} */
 export const searchDocuments = async (query) => (await getJson(`api/documents/search?${new URLSearchParams({ query })}`)).passages;
 
@@ -179,6 +210,12 @@ export const searchDocuments = async (query) => (await getJson(`api/documents/se
 export const definitions = (format, strict) => getJson(`api/tool-definitions?${new URLSearchParams({ format, strict: String(strict) })}`);
 /** @returns {Promise<Checked>} */
 export const checkTools = () => getJson('api/tool-check');
+
+/** @returns {Promise<TrialState>} */
+export const toolTrial = () => getJson('api/tool-trial');
+/** @param {string} tool @param {number} tries */
+export const tryTool = (tool, tries) => send('api/tool-trial', { tool, tries });
+export const stopTrial = () => remove('api/tool-trial');
 
 /** @returns {Promise<DoctorState>} */
 export const doctor = () => getJson('api/doctor');

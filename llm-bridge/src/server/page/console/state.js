@@ -8,10 +8,10 @@ import { account, health } from '../state/store.js';
 import english from './languages/en.js';
 
 /**
- * What the console says.
+ * What the console says: English in a language that only the chat page has.
  * @type {typeof english}
  */
-export const c = language === 'en' ? english : (await import(`./languages/${language}.js`)).default;
+export const c = language === 'en' ? english : await import(`./languages/${language}.js`).then((texts) => texts.default, () => english);
 
 /** The sections, in their order. */
 export const SECTIONS = /** @type {const} */ (['overview', 'models', 'tools', 'people', 'personas', 'turns', 'approvals', 'audit', 'traces', 'servers', 'documents', 'schedule', 'webhooks', 'settings']);

@@ -7,6 +7,7 @@ import { t } from '../state/language.js';
 import { look } from '../state/inbox.js';
 import { answered } from '../state/turn.js';
 import { Fields, fieldsOf, valuesOf } from './fields.js';
+import { toCard } from '../components/focus.js';
 import { TimeLeft } from '../components/timeleft.js';
 
 /** @import { CallPart, Question } from '../state/types.d.ts' */
@@ -23,6 +24,7 @@ export function QuestionForm({ question, call }) {
   const [sent, setSent] = useState(false);
   const fields = fieldsOf(question.schema);
   const send = async (/** @type {Record<string, unknown> | null} */ answer) => {
+    const back = toCard();
     setSent(true);
     setFault('');
     try {
@@ -32,6 +34,7 @@ export function QuestionForm({ question, call }) {
     } catch (error) {
       setFault(/** @type {Error} */ (error).message);
       setSent(false);
+      back();
     }
   };
   const submit = (/** @type {Event} */ event) => {

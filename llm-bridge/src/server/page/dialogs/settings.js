@@ -9,7 +9,7 @@ import { givenKey, signOut } from '../state/key.js';
 import { LANGUAGES, language, t } from '../state/language.js';
 import { isAdmin } from '../state/server.js';
 import { prefer } from '../state/storage.js';
-import { account, chat, dialog, tools } from '../state/store.js';
+import { account, chat, chats, dialog, tools } from '../state/store.js';
 import { setTheme, theme } from '../state/theme.js';
 import { Dialog } from '../components/dialog.js';
 import { Rules } from './rules.js';
@@ -33,10 +33,10 @@ function OfChat() {
       <textarea id="setting-system" rows="3" placeholder=${t.byDefault} defaultValue=${settings.system ?? ''} onChange=${(/** @type {any} */ event) => set({ system: event.target.value.trim() || null })}></textarea></label>
     <div class="settings-row"><${Sampling} name="temperature" max=${2} step="any" /><${Sampling} name="top_p" max=${1} step="any" /><${Sampling} name="max_tokens" max=${1_000_000} step="1" /></div>
     <div class="settings-row">
-      <label class="ask-field"><span>${t.thinkingSetting}</span>
+      ${chats.value !== null && html`<label class="ask-field"><span>${t.thinkingSetting}</span>
         <select value=${settings.thinking ?? ''} onChange=${(/** @type {any} */ event) => set({ thinking: event.target.value || null })}>
           <option value="">${t.byDefault}</option>${Object.entries(t.thinkingLevels).map(([value, word]) => html`<option value=${value} selected=${value === settings.thinking}>${word}</option>`)}
-        </select></label>
+        </select></label>`}
       ${names.length > 0 && html`<label class="ask-field"><span>${t.persona}</span>
         <select value=${settings.persona ?? ''} onChange=${(/** @type {any} */ event) => set({ persona: event.target.value || null })}>
           <option value="">${t.byDefault}</option>${names.map((name) => html`<option value=${name} selected=${name === settings.persona}>${name}</option>`)}

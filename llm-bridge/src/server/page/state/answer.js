@@ -1,5 +1,6 @@
 // How an answer grows: each chunk of a stream changes the parts of its message, which are plain data in the server's shape.
 
+import { serverNow } from './clock.js';
 import { t } from './language.js';
 import { said, touch } from './store.js';
 
@@ -9,6 +10,18 @@ import { said, touch } from './store.js';
 const RESULT = 64_000;
 /** The same for the tool's word to the user, which is always in sight. */
 const SAID = 4_000;
+
+/** How often a call has changed: what shows it reads this. @type {WeakMap<CallPart, number>} */
+const revisions = new WeakMap();
+
+/** @param {CallPart} call */
+const revise = (call) => revisions.set(call, (revisions.get(call) ?? 0) + 1);
+
+/**
+ * What is another number once a part has changed.
+ * @param {Part} part
+ */
+export const revision = (part) => (part.type === 'call' ? (revisions.get(part) ?? 0) : part.text?.length ?? 0);
 
 /**
  * Takes one chunk of the stream.
@@ -40,7 +53,9 @@ export function end(message, status, error) {
   message.status = status;
   if (error) message.error = { message: error };
   for (const part of message.parts) {
-    if (part.type === 'call' && (part.state === 'running' || part.state === 'writing')) Object.assign(part, { state: 'cancelled', progress: null });
+    if (part.type !== 'call' || (part.state !== 'running' && part.state !== 'writing')) continue;
+    Object.assign(part, { state: 'cancelled', progress: null });
+    revise(part);
   }
   touch(message);
 }
@@ -62,9 +77,18 @@ export function replace(message, now) {
   const calls = new Map(message.parts.filter((part) => part.type === 'call').map((part) => [part.id, part]));
   Object.assign(message, now);
   for (const part of message.parts) {
-    if (part.type === 'call') part.since = calls.get(part.id)?.since ?? Date.now();
+    if (part.type === 'call') part.since = calls.get(part.id)?.since ?? began(part);
   }
   touch(message);
+}
+
+/**
+ * When a call began, by this machine's clock, as far as the server says it.
+ * @param {CallPart} call
+ */
+export function began({ began_at: at }) {
+  const ms = Date.parse(at ?? '');
+  return Number.isFinite(ms) ? ms + Date.now() - serverNow() : Date.now();
 }
 
 /**
@@ -107,7 +131,9 @@ function close(message) {
  * @param {any} event
  */
 function event(message, event) {
-  const call = message.parts.filter((part) => part.type === 'call').findLast(({ id }) => id === event.id);
+  const found = message.parts.findLast((part) => part.type === 'call' && part.id === event.id);
+  const call = found?.type === 'call' ? found : undefined;
+  if (call) revise(call);
   switch (event.type) {
     case 'call_begun':
       add(message, { ...started(event), state: 'writing', arguments: '' });

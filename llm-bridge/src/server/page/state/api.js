@@ -22,11 +22,17 @@ export class Refused extends Error {
   }
 }
 
-/** The names of the models on offer, without those for requests without tools. */
-export async function models() {
+/**
+ * The models on offer, without those for requests without tools; `pictures` is whether they see some, where that is known.
+ * @returns {Promise<{ id: string, pictures?: boolean }[]>}
+ */
+export async function listedModels() {
   const { data } = await getJson('v1/models');
-  return data.map((/** @type {{ id: string }} */ model) => model.id).filter((/** @type {string} */ name) => !name.endsWith(':plain'));
+  return data.filter((/** @type {{ id: string }} */ { id }) => !id.endsWith(':plain'));
 }
+
+/** Their names. */
+export const models = async () => (await listedModels()).map(({ id }) => id);
 
 /**
  * All tools, also those that are off.

@@ -1,14 +1,15 @@
 // What goes into the next message besides its text: pictures as they are, texts as text. What is too long for that, or no text, becomes a
-// document of the chat, where it can be read as one.
+// document of the chat, where the server can read it as one.
 
-import { file as bytesOf } from './api.js';
-import { addToChat, isDocument } from './chatdocuments.js';
-import { draft, emptyDraft } from './draft.js';
+import { file as bytesOf, Refused } from './api.js';
+import { addToChat } from './chatdocuments.js';
+import { cannotBeRead, isReadable, known } from './documents.js';
+import { draft } from './draft.js';
 import { t } from './language.js';
-import { isText } from './picked.js';
-import { chat } from './store.js';
+import { isPlain, isText } from './picked.js';
+import { chat, chats } from './store.js';
 
-/** @import { Attachment, Message, Picked } from './types.d.ts' */
+/** @import { Attachment, Chat, FilePart, Library, Message, Picked } from './types.d.ts' */
 /** @import { DraftSignal } from './draft.js' */
 /** @import { Content } from './turn.js' */
 
@@ -16,6 +17,8 @@ import { chat } from './store.js';
 const PICTURES = 16 * 1024 * 1024;
 /** The largest text, in characters. */
 const TEXT = 200_000;
+/** What a model can see. */
+const PICTURE = /^image\/(?:png|jpeg|gif|webp)$/;
 
 /**
  * Attaches files to the next message of the chat that is shown now.
@@ -27,16 +30,50 @@ export async function attach(files) {
   for (const { name, file } of files) {
     const fault = file ? await add(to, name, file) : t.cannotOpen;
     if (!fault) continue;
-    const why = file && isDocument(name) ? await addToChat(of, name, file) : fault;
+    const { why, shares } = file && !PICTURE.test(file.type) ? await asDocument(of, name, file, fault) : { why: fault, shares: false };
     if (!why) continue;
     const { refused } = to.value;
-    to.value = { ...to.value, fault: `${name}: ${why}`, refused: file && !file.type.startsWith('image/') ? [...refused, { name, file }] : refused };
+    to.value = { ...to.value, fault: `${name}: ${why}`, refused: shares ? [...refused, { name, file }] : refused };
   }
+}
+
+/**
+ * Makes a file a document of the chat. Says why not, and whether sharing it with everybody is the way that is left.
+ * @param {Chat} of
+ * @param {string} name
+ * @param {File} file
+ * @param {string} fault why it does not go into a message
+ */
+async function asDocument(of, name, file, fault) {
+  const limits = await known();
+  const why = limits === null ? fault : await refusal(name, file, limits);
+  if (why) return { why, shares: false };
+  if (chats.value === null) return { why: fault, shares: true };
+  try {
+    await addToChat(of, name, file);
+    return { why: '', shares: false };
+  } catch (error) {
+    const { message } = /** @type {Error} */ (error);
+    return { why: message, shares: error instanceof Refused && error.type === 'chat_documents_disabled' };
+  }
+}
+
+/**
+ * Why the server takes no such document, or nothing. It would say so as well, after it had got all of it.
+ * @param {string} name
+ * @param {File} file
+ * @param {Library} limits
+ */
+async function refusal(name, file, { may_add: may, extensions, max_bytes: most }) {
+  if (!may) return t.mayNotAdd;
+  if (file.size > most) return t.tooLarge(Math.floor(most / 1024 / 1024));
+  // A text may have any name.
+  return isReadable(name, extensions) || (await isPlain(file)) ? '' : cannotBeRead(extensions);
 }
 
 /** Says no longer what was not attached. */
 export function forgetRefused() {
-  draft.value.value = { ...emptyDraft(), files: draft.value.value.files };
+  draft.value.value = { ...draft.value.value, fault: '', refused: [] };
 }
 
 /**
@@ -49,7 +86,7 @@ async function add(to, name, file) {
     to.value = { ...to.value, files: [...to.value.files, { name, type: file.type, size: file.size, data: '', ...about }] };
     return '';
   };
-  if (/^image\/(?:png|jpeg|gif|webp)$/.test(file.type)) {
+  if (PICTURE.test(file.type)) {
     const full = () => to.value.files.reduce((sum, other) => sum + (other.text === undefined ? other.size : 0), file.size) > PICTURES;
     if (full()) return t.tooLarge(16);
     const data = await dataUrl(file);
@@ -69,7 +106,7 @@ export function detach(attachment) {
 
 /** Nothing is attached any more. */
 export function forgetAttachments() {
-  draft.value.value = emptyDraft();
+  draft.value.value = { ...draft.value.value, files: [], fault: '', refused: [] };
 }
 
 /**
@@ -87,13 +124,19 @@ export function withAttachments(text) {
 }
 
 /**
- * Another text with the pictures of a message.
+ * The pictures of a message.
  * @param {Message} message
+ * @returns {FilePart[]}
+ */
+export const picturesOf = ({ parts }) => parts.flatMap((part) => (part.type === 'image' ? [part] : []));
+
+/**
+ * A text with pictures of a message.
+ * @param {FilePart[]} pictures
  * @param {string} text
  * @returns {Promise<Content>}
  */
-export async function withPictures(message, text) {
-  const pictures = message.parts.flatMap((part) => (part.type === 'image' ? [part] : []));
+export async function withPictures(pictures, text) {
   if (pictures.length === 0) return text;
   const urls = await Promise.all(pictures.map(async ({ url, path }) => url ?? dataUrl(await bytesOf(path ?? ''))));
   return [{ type: 'text', text }, ...urls.map((url) => ({ type: 'image_url', image_url: { url } }))];

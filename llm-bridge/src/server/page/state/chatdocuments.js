@@ -9,9 +9,6 @@ import { ensured } from './turn.js';
 /** @import { Chat } from './types.d.ts' */
 /** @typedef {{ name: string, passages: number | null }} ChatDocument `passages` is `null` while it is sent and read */
 
-/** Files that can be read as documents, by the ends of their names. */
-const DOCUMENTS = /\.(?:adoc|csv|html?|log|markdown|mdx?|org|pdf|rst|te?xt|tsv|xhtml)$/i;
-
 export const chatDocuments = signal(/** @type {ChatDocument[]} */ ([]));
 
 /** @type {string | null} */
@@ -43,16 +40,11 @@ async function load(id) {
 }
 
 /**
- * Whether a file may become a document of the chat.
- * @param {string} name
- */
-export const isDocument = (name) => chats.value !== null && DOCUMENTS.test(name);
-
-/**
- * Adds a document to a chat, which is begun where it is new. Gives why not, or nothing.
+ * Adds a document to a chat, which is begun where it is new.
  * @param {Chat} to
  * @param {string} name
  * @param {File} file
+ * @throws when it is not added
  */
 export async function addToChat(to, name, file) {
   if (isShown(to)) chatDocuments.value = [...chatDocuments.value.filter((other) => other.name !== name), { name, passages: null }];
@@ -61,9 +53,6 @@ export async function addToChat(to, name, file) {
     id = await ensured(to);
     await api.addChatDocument(id, name, file);
     said.value = t.addedToChat(name);
-    return '';
-  } catch (error) {
-    return /** @type {Error} */ (error).message;
   } finally {
     if (isShown(to)) chatDocuments.value = chatDocuments.value.filter((other) => other.name !== name || other.passages !== null);
     if (id !== null) await load(id);

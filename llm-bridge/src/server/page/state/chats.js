@@ -3,12 +3,13 @@
 import { textOf } from './answer.js';
 import * as api from './api.js';
 import { download } from './download.js';
-import { write } from './draft.js';
+import { forgetDraft, unqueue } from './draft.js';
 import { t } from './language.js';
-import { keep, kept, list } from './list.js';
-import { chat, chats, emptyChat, failure, model, models, said } from './store.js';
+import { keep, kept, list, searched } from './list.js';
+import { prefer } from './storage.js';
+import { chat, chats, emptyChat, failure, preferred, said, shown, sought } from './store.js';
 import { newest } from './tree.js';
-import { follow, follows, isUnsent, leave } from './turn.js';
+import { follow, follows, isUnsent, leave, sendNext } from './turn.js';
 
 /** @import { Chat, Listed, Settings } from './types.d.ts' */
 
@@ -17,6 +18,7 @@ export async function begin() {
   await list();
   if (chats.value === null) {
     chat.value = kept() ?? chat.value;
+    unqueue();
   } else {
     addEventListener('hashchange', () => open(named()));
     document.addEventListener('visibilitychange', () => { if (!document.hidden) again(); });
@@ -32,27 +34,47 @@ let asked = 0;
 /**
  * Shows a chat; `null` is a new one.
  * @param {string | null} id
+ * @param {string} [message] one of it that a search has found
  */
-export async function open(id) {
+export async function open(id, message) {
   const number = asked += 1;
-  if (id === chat.value.id && id !== null) return;
+  if (id === chat.value.id && id !== null) {
+    if (message) seek(message);
+    return;
+  }
   if (id === null) {
     leave();
+    sought.value = null;
     chat.value = emptyChat();
+    unqueue();
     return;
   }
   try {
     const { turn, ...found } = await api.chat(id);
     if (number !== asked) return;
     leave();
+    sought.value = null;
     place(found, turn);
-    if (found.settings.model && models.value.includes(found.settings.model)) model.value = found.settings.model;
+    // The answer that it waited for has ended meanwhile.
+    if (!turn) sendNext(shown.value.at(-1));
+    if (message) seek(message);
   } catch (error) {
     if (number !== asked) return;
     failure.value = /** @type {Error} */ (error).message;
   }
   // Also where the chat before stays, or has got its address meanwhile.
   history.replaceState(null, '', chat.value.id === null ? location.pathname + location.search : `#${chat.value.id}`);
+}
+
+/**
+ * Shows a message, here alone: the branch on which one goes on stays the same elsewhere.
+ * @param {string} message
+ */
+function seek(message) {
+  const { messages } = chat.value;
+  if (!messages.some(({ id }) => id === message)) return;
+  if (!shown.value.some(({ id }) => id === message)) chat.value = { ...chat.value, leaf: newest(messages, message) };
+  sought.value = { message, words: searched() };
 }
 
 /** Looks again, as another device may have gone on. */
@@ -64,6 +86,7 @@ async function again() {
   if (id === null || follows() || messages.some((message) => isUnsent(message.id))) return;
   try {
     const { turn, ...found } = await api.chat(id);
+    if (sought.value && found.messages.some((message) => message.id === before.leaf)) found.leaf = before.leaf;
     if (follows() || chat.value !== before || (!turn && outline(found) === outline(before))) return;
     place(found, turn);
   } catch {
@@ -92,7 +115,9 @@ function place(found, turn) {
 export async function startNew() {
   asked += 1;
   leave();
+  sought.value = null;
   chat.value = emptyChat();
+  unqueue();
   if (chats.value === null) keep();
   else if (location.hash) history.pushState(null, '', location.pathname + location.search);
 }
@@ -114,7 +139,7 @@ export async function remove(listed) {
   await attempt(async () => {
     await api.deleteChat(listed.id);
     // For good: also what was written there and not sent.
-    write(listed.id, '');
+    forgetDraft(listed.id);
   });
   said.value = t.deleted(listed.title || t.untitled);
   if (chat.value.id === listed.id) await startNew();
@@ -139,6 +164,18 @@ export async function set(settings) {
   const { id } = chat.value;
   if (id !== null && chats.value !== null) await attempt(() => api.changeChat(id, { settings }));
   else keep();
+}
+
+/**
+ * Chooses the model of this chat; one that is not begun says what new ones take.
+ * @param {string} name
+ */
+export function chooseModel(name) {
+  if (chat.value.messages.length === 0) {
+    prefer('model', name);
+    preferred.value = name;
+  }
+  return set({ model: name });
 }
 
 /**

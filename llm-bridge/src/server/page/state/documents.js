@@ -44,6 +44,9 @@ export async function loadLibrary() {
   return known;
 }
 
+/** What the server takes, asked once; null where it says nothing. */
+export const known = async () => library.value ?? loadLibrary();
+
 /** Forgets what was added before. */
 export function forget() {
   if (sending.value) return;
@@ -166,7 +169,7 @@ function isWanted(name, extensions) {
  * @param {string} name
  * @param {string[]} extensions
  */
-function isReadable(name, extensions) {
+export function isReadable(name, extensions) {
   return extensions.includes(/[^/]\.([^./]+)$/.exec(name)?.[1]?.toLowerCase() ?? '');
 }
 
@@ -177,11 +180,14 @@ function isReadable(name, extensions) {
  * @param {Library} limits
  */
 function refusal(name, file, { extensions, max_bytes: most }) {
-  if (!isReadable(name, extensions)) return t.kindCannotBeRead(extensions.map((end) => `.${end}`).join(', '));
+  if (!isReadable(name, extensions)) return cannotBeRead(extensions);
   if (file === null) return t.cannotOpen;
   if (file.size > most) return t.tooLarge(Math.floor(most / 1024 / 1024));
   return null;
 }
+
+/** @param {string[]} extensions */
+export const cannotBeRead = (extensions) => t.kindCannotBeRead(extensions.map((end) => `.${end}`).join(', '));
 
 /** @param {string} text */
 function capital(text) {

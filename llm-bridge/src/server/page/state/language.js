@@ -8,17 +8,16 @@ export const LANGUAGES = (document.documentElement.dataset.languages ?? 'en').sp
 
 const wanted = [preference('language', ''), ...navigator.languages].map((name) => name.split('-')[0] ?? '');
 
-/** The language of the page. */
-export const language = wanted.find((name) => LANGUAGES.includes(name)) ?? 'en';
+const chosen = wanted.find((name) => LANGUAGES.includes(name)) ?? 'en';
+
+/** @type {[string, typeof english]} */
+const loaded = chosen === 'en' ? ['en', english] : await import(`../languages/${chosen}.js`).then(({ default: texts }) => [chosen, texts], () => ['en', english]);
+
+/** The language of the page, and what it says in it: English where that cannot be loaded. */
+export const [language, t] = loaded;
 
 /** The same with the person's region, where the browser says one: dates and numbers differ by it. */
 export const locale = navigator.languages.find((name) => name.split('-')[0] === language) ?? language;
-
-/**
- * What the page says.
- * @type {typeof english}
- */
-export const t = language === 'en' ? english : (await import(`../languages/${language}.js`)).default;
 
 /**
  * What the server says: in the person's language where the type of the error has a sentence there, with the server's words behind one that

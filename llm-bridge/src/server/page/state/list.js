@@ -8,6 +8,8 @@ import { chat, chats, failure, moreChats } from './store.js';
 
 const KEY = 'conversation';
 let words = '';
+/** What the list was searched for. */
+export const searched = () => words.toLowerCase().split(/\s+/).filter(Boolean);
 /** How many pages of the list are shown. */
 let pages = 1;
 /** How often it was asked for: what is asked for last is shown. */

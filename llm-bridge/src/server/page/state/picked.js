@@ -11,6 +11,15 @@ const TEXTS = /\.(?:c|cc|cfg|conf|cpp|cs|css|csv|env|go|h|hpp|html?|ini|java|js|
  */
 export const isText = (name, file) => file.type.startsWith('text/') || TEXTS.test(name) || file.type === 'application/json';
 
+/** How much of a file tells whether it is a text, in bytes. */
+const BEGINNING = 4096;
+
+/**
+ * Whether a file begins as texts do.
+ * @param {File} file
+ */
+export const isPlain = async (file) => !new Uint8Array(await file.slice(0, BEGINNING).arrayBuffer()).includes(0);
+
 /**
  * What was chosen in a file picker.
  * @param {HTMLInputElement} input

@@ -35,5 +35,6 @@ export function follow(scroller, content, button) {
   observer.observe(content);
   observer.observe(scroller);
   button.addEventListener('click', toEnd);
-  return { toEnd };
+  const stay = () => { following = false; };
+  return { toEnd, stay };
 }

@@ -2,8 +2,7 @@
 
 import * as api from './api.js';
 import { forgetWritten } from './key.js';
-import { preference } from './storage.js';
-import { account, build, health, model, models, modelsFailure, session, tools, toolsFailure, unreachable } from './store.js';
+import { account, blindModels, build, health, models, modelsFailure, session, tools, toolsFailure, unreachable } from './store.js';
 
 const AGAIN = 50;
 const LATER = 1000;
@@ -35,15 +34,15 @@ async function loadServer() {
   models.value = names;
   account.value = server ? await api.account().catch(() => null) : null;
   if (server?.sign_in) await loadSession();
-  model.value = [preference('model', ''), server?.model].find((name) => name && names.includes(name)) ?? names[0] ?? '';
 }
 
 /** The server may run while the model server does not. */
 async function loadModels() {
   try {
-    const names = await api.models();
+    const all = await api.listedModels();
     modelsFailure.value = '';
-    return names;
+    blindModels.value = all.filter(({ pictures }) => pictures === false).map(({ id }) => id);
+    return all.map(({ id }) => id);
   } catch (error) {
     modelsFailure.value = /** @type {Error} */ (error).message;
     return [];

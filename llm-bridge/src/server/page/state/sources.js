@@ -1,38 +1,65 @@
 // The passages of documents that an answer rests on: what its calls have found, in one order, each once.
 
-/** @import { Message, Source } from './types.d.ts' */
+/** @import { CallPart, Message, Part, Source } from './types.d.ts' */
 
-/** @type {WeakMap<object, Source[]>} */
-const known = new WeakMap();
+/** So many passages of an answer have notes. */
+const MOST = 500;
+
+/** @type {readonly Source[]} */
+const NONE = Object.freeze([]);
+
+/**
+ * What the parts of an answer give: of those at the begin whose calls are over once, as an answer grows with each frame. `all` is another
+ * list as soon as there is more in it.
+ * @typedef {{ over: number, found: Map<string, Source>, all: readonly Source[] }} Given
+ * @type {WeakMap<Part[], Given>}
+ */
+const given = new WeakMap();
 
 /**
  * @param {Message} message
- * @returns {Source[]}
+ * @returns {readonly Source[]}
  */
-export function sourcesOf(message) {
-  /** @type {Map<string, Source>} */
-  const found = new Map();
-  for (const part of message.parts) {
-    if (part.type !== 'call' || part.state !== 'ok') continue;
-    for (const source of sourcesIn(part)) {
-      const key = JSON.stringify([source.path, source.place]);
-      const before = found.get(key);
-      if (!before) found.set(key, { ...source, number: found.size + 1 });
-      else found.set(key, { ...before, text: before.text || source.text, cited: [...before.cited, ...source.cited] });
-    }
+export function sourcesOf({ parts }) {
+  let known = given.get(parts);
+  if (!known) given.set(parts, known = { over: 0, found: new Map(), all: NONE });
+  const { found } = known;
+  let isMore = false;
+  for (; known.over < parts.length; known.over += 1) {
+    const part = parts[known.over];
+    if (part?.type === 'call' && (part.state === 'running' || part.state === 'writing')) break;
+    if (part?.type === 'call') isMore = add(found, part) || isMore;
   }
-  return [...found.values()];
+  if (isMore) known.all = Object.freeze([...found.values()]);
+  const ahead = parts.slice(known.over).filter((part) => part.type === 'call' && part.state === 'ok');
+  if (ahead.length === 0) return known.all;
+  // Behind a call that still runs.
+  const all = new Map([...found].map(([key, source]) => [key, { ...source, cited: [...source.cited] }]));
+  for (const call of ahead) add(all, /** @type {CallPart} */ (call));
+  return [...all.values()];
 }
 
-/** @param {import('./types.d.ts').CallPart} call */
-function sourcesIn(call) {
-  const { result } = call;
-  if (typeof result !== 'object' || result === null) return read(result);
-  const before = known.get(result);
-  if (before) return before;
-  const sources = read(result);
-  known.set(result, sources);
-  return sources;
+/**
+ * Takes in what a call has found; whether anything of it is new.
+ * @param {Map<string, Source>} found
+ * @param {CallPart} call
+ */
+function add(found, { state, result }) {
+  let isNew = false;
+  for (const source of state === 'ok' ? read(result) : []) {
+    const key = JSON.stringify([source.path, source.place]);
+    const before = found.get(key);
+    const cited = source.cited.filter((number) => !before?.cited.includes(number));
+    if (before && (cited.length > 0 || (!before.text && source.text))) {
+      before.text ||= source.text;
+      before.cited.push(...cited);
+      isNew = true;
+    } else if (!before && found.size < MOST) {
+      found.set(key, { ...source, number: found.size + 1 });
+      isNew = true;
+    }
+  }
+  return isNew;
 }
 
 /**

@@ -14,7 +14,7 @@ export function recall(key, fallback) {
 }
 
 /**
- * Stores a value for this tab; tells whether there was room for it.
+ * Stores a value for this tab; tells whether there was room for it. `null` forgets it.
  * @param {string} key
  * @param {unknown} value
  */

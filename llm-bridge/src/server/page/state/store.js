@@ -22,9 +22,9 @@ export const modelsFailure = signal('');
 /** The state of the build under `toolrack dev`. */
 export const build = signal({ state: 'current', message: '' });
 
-/** The names of the models on offer, and the chosen one. */
+/** The names of the models on offer, and the one that a new chat takes. */
 export const models = signal(/** @type {string[]} */ ([]));
-export const model = signal(preference('model', ''));
+export const preferred = signal(preference('model', ''));
 
 export const tools = signal(/** @type {Tool[]} */ ([]));
 export const toolsFailure = signal('');
@@ -50,6 +50,28 @@ export const running = computed(() => {
 /** Whether there is one: it changes only twice in a turn, whatever comes. */
 export const busy = computed(() => running.value !== null);
 
+/** The model of the chat: the one that is chosen for it, or that has answered last, or that a new chat takes, or the server's. */
+export const model = computed(() => {
+  const answered = shown.value.findLast(({ role }) => role === 'assistant')?.model;
+  return [chat.value.settings.model, answered, preferred.value, health.value?.model].find((name) => name && isOffered(name)) ?? models.value[0] ?? '';
+});
+
+/** The models that are known to see no pictures. */
+export const blindModels = signal(/** @type {string[]} */ ([]));
+
+/** The `type` of a failure at pictures. */
+export const PICTURES_REFUSED = 'pictures_refused';
+
+/** Whether the model of the chat sees no pictures: as the server says, or as it has refused some here. */
+export const isBlind = computed(() => blindModels.value.includes(model.value)
+  || chat.value.messages.some((message) => changes(message).value >= 0 && message.error?.type === PICTURES_REFUSED && message.model === model.value));
+
+/**
+ * Whether a model can be asked, as far as that is known.
+ * @param {string} name
+ */
+export const isOffered = (name) => models.value.length === 0 || models.value.includes(name);
+
 /** What lies over or beside the chat. */
 export const toolsOpen = signal(false);
 export const chatsOpen = signal(recall('chats-open', true));
@@ -57,6 +79,9 @@ export const dialog = signal(/** @type {'' | 'documents' | 'settings' | 'inbox'}
 
 /** The passage of a document that is open. */
 export const passage = signal(/** @type {Source | null} */ (null));
+
+/** The message that a search has found, and its words, where that was opened. */
+export const sought = signal(/** @type {{ message: string, words: string[] } | null} */ (null));
 
 /** Why something could not be done, for a while. */
 export const failure = signal('');

@@ -3,15 +3,15 @@
 
 import * as api from './api.js';
 import { end, replace, take, textOf } from './answer.js';
-import { begunAs, write, written } from './draft.js';
+import { begunAs, nextQueued, unqueue, write, written } from './draft.js';
 import { t } from './language.js';
 import { keep, list } from './list.js';
-import { chat, chats, failure, isShown, model, said, shown, touch, unreachable } from './store.js';
+import { chat, chats, failure, isOffered, isShown, model, said, shown, touch, unreachable } from './store.js';
 import { branch } from './tree.js';
 
 /** @import { Chat, Message, Settings } from './types.d.ts' */
 /** @typedef {string | Record<string, unknown>[]} Content a text, or parts as in chat completions */
-/** @typedef {{ parent?: string | null, content?: Content, regenerate?: string, continue?: string, answer?: string, model?: string }} Start */
+/** @typedef {{ parent?: string | null, content?: Content, regenerate?: string, continue?: string, answer?: string, model?: string, without_pictures?: boolean }} Start */
 
 /**
  * @typedef {object} Followed
@@ -25,11 +25,16 @@ import { branch } from './tree.js';
 let followed = null;
 /** What an answer was asked for that has not begun. @type {WeakMap<Message, Start>} */
 const unsent = new WeakMap();
+/** By which model an answer was asked for, where that was said. @type {WeakMap<Message, string>} */
+const named = new WeakMap();
 let made = 0;
 
 /** How long after a failure the turn is looked for again, in milliseconds: at first, and at most. */
 const SOON = 1_000;
 const LATER = 15_000;
+
+/** When it is looked whether the model has named a chat. */
+const NAMED = [4_000, 15_000, 40_000, 65_000];
 
 /** Ids of messages that the server does not know. */
 const UNSENT = 'new-';
@@ -47,6 +52,16 @@ export const isUnsent = (id) => chats.value !== null && id.startsWith(UNSENT);
 export const ask = (content) => start({ parent: shown.value.findLast(({ id }) => !isUnsent(id))?.id ?? null, content });
 
 /**
+ * Sends what waits for an answer that has ended; where that is not complete, the person has another look at it.
+ * @param {Message | undefined} answer
+ */
+export function sendNext(answer) {
+  if (answer?.status !== 'done') return unqueue();
+  const next = nextQueued();
+  if (next) start({ parent: answer.id, content: next.content });
+}
+
+/**
  * The message anew, with another text.
  * @param {Message} message
  * @param {Content} content
@@ -54,17 +69,17 @@ export const ask = (content) => start({ parent: shown.value.findLast(({ id }) =>
 export const edit = (message, content) => start({ parent: message.parent, content });
 
 /**
- * Another answer beside this one.
+ * Another answer beside this one, by the same model. What has failed is tried with the one that is chosen by now.
  * @param {Message} message
  * @param {string} [other] another model
  */
 export function regenerate(message, other) {
   if (followed) return false;
   const begun = unsent.get(message);
-  const by = other ? { model: other } : {};
+  const by = of(other ?? (message.status === 'failed' ? named.get(message) : message.model));
   if (chats.value === null && message.status === 'failed') {
     chat.value = { ...chat.value, messages: chat.value.messages.filter((one) => one !== message), leaf: message.parent };
-    return start({ answer: message.parent ?? '' });
+    return start({ answer: message.parent ?? '', ...by });
   }
   if (!begun) return start({ regenerate: message.id, ...by });
   // The server has never seen it.
@@ -76,10 +91,22 @@ export function regenerate(message, other) {
 }
 
 /**
+ * Another answer, by a model that gets a description in place of the pictures.
+ * @param {Message} message
+ */
+export const askWithoutPictures = (message) => start({ regenerate: message.id, without_pictures: true, ...of(message.model) });
+
+/**
  * Goes on with an answer that was cut off.
  * @param {Message} message
  */
-export const goOn = (message) => start({ continue: message.id });
+export const goOn = (message) => start({ continue: message.id, ...of(message.model) });
+
+/**
+ * A model to ask, where it is still offered.
+ * @param {string | null | undefined} name
+ */
+const of = (name) => (name && isOffered(name) ? { model: name } : {});
 
 /**
  * Goes on with the answer of which a tool has asked this, where its server has ended meanwhile.
@@ -121,6 +148,7 @@ export function leave() {
 function start(begun) {
   if (followed) return false;
   const { question, answer } = placed(begun);
+  if (begun.model) named.set(answer, begun.model);
   followed = { controller: new AbortController(), message: answer, id: null, stops: false };
   if (chats.value === null) local(followed);
   else run(begun, question, followed);
@@ -155,7 +183,7 @@ async function run(begun, question, turn) {
     unsent.set(answer, begun);
     end(answer, 'failed', message);
     if (followed === turn) followed = null;
-    if (!signal.aborted) return;
+    if (!signal.aborted) return sendNext(answer);
     // Another chat is shown; there the text waits in the field.
     failure.value = message;
     if (question && !written(id)) write(id, textOf(question));
@@ -179,10 +207,12 @@ export function ensured(of = chat.value) {
 
 /** @param {Chat} of */
 async function created(of) {
-  const { id, title } = await api.newChat({ settings: settled((isShown(of) ? chat.value : of).settings) });
+  const { settings } = isShown(of) ? chat.value : of;
+  const by = settings.model ?? ((isShown(of) && model.value) || null);
+  const { id, title } = await api.newChat({ settings: settled({ ...settings, model: by }) });
   if (isShown(of)) {
     begunAs(id);
-    chat.value = { ...chat.value, id, title };
+    chat.value = { ...chat.value, id, title, settings: { ...chat.value.settings, model: chat.value.settings.model ?? by } };
     history.pushState(null, '', `#${id}`);
   }
   return id;
@@ -248,9 +278,10 @@ async function through({ message, controller: { signal } }, id, after) {
   if (signal.aborted) return;
   followed = null;
   said.value = t.answerComplete;
+  sendNext(message);
   await list();
-  // The model names a chat after its first answer.
-  setTimeout(list, 4000);
+  // The model names a chat after its first answer, which takes a slow one a minute.
+  for (const ms of NAMED) setTimeout(() => { if (chats.value?.some((one) => one.id === id && one.titled_by === 'question')) list(); }, ms);
 }
 
 /** @param {number} ms */
@@ -313,9 +344,11 @@ async function local(turn) {
     else end(answer, 'failed', /** @type {Error} */ (error).message);
   }
   answer.duration_ms = performance.now() - began;
-  if (followed === turn) followed = null;
   touch(answer);
   keep();
+  if (followed !== turn) return;
+  followed = null;
+  sendNext(answer);
 }
 
 /**

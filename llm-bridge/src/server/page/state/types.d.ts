@@ -37,6 +37,8 @@ export interface CallPart {
   approval?: string | null;
   reason?: string | null;
   question?: Question | null;
+  /** When it began, in UTC. */
+  began_at?: string | null;
   /** A time in UTC, as the server says it. */
   answer_by?: string | null;
   /** The same by this machine's clock, in milliseconds. */

@@ -10,20 +10,46 @@ const NEAR = 160;
 const SHORTEST = 5;
 
 /**
+ * By what texts mean sources: the numbers that calls cite them by, a number for two of them meaning neither, and their names.
+ * @typedef {{ cited: Map<number, Source | null>, named: Map<string, Source[]>, pattern: RegExp | null }} Index
+ * @type {WeakMap<readonly Source[], Index>}
+ */
+const indexes = new WeakMap();
+
+/**
+ * @param {readonly Source[]} sources
+ * @returns {Index}
+ */
+function indexOf(sources) {
+  const known = indexes.get(sources);
+  if (known) return known;
+  const [cited, named] = [new Map(), new Map()];
+  for (const source of sources) {
+    for (const number of source.cited) cited.set(number, cited.has(number) && cited.get(number) !== source ? null : source);
+    for (const name of new Set([source.path, nameOf(source)])) {
+      const of = named.get(name);
+      if (of) of.push(source);
+      else if (name.length >= SHORTEST) named.set(name, [source]);
+    }
+  }
+  // A path before the name of its file, which is in it.
+  const names = [...named.keys()].sort((a, b) => b.length - a.length);
+  const pattern = names.length === 0 ? null
+    : new RegExp([...names.map((name) => `(?<![\\w/.-])${escaped(name)}(?![\\w-])`), String.raw`\[\d+(?:, ?\d+)*\]`].join('|'), 'g');
+  const index = { cited, named, pattern };
+  indexes.set(sources, index);
+  return index;
+}
+
+/**
  * Puts notes into what Markdown has become.
  * @param {ParentNode & Node} content
- * @param {Source[]} sources
+ * @param {readonly Source[]} sources
  * @param {(source: Source) => HTMLElement} note
  */
 export function putNotes(content, sources, note) {
-  // A number that two analyses use for two passages stands for neither.
-  const meanings = sources.flatMap((source) => source.cited.map((number) => ({ number, source })));
-  const cited = new Map(meanings.filter(({ number, source }) => meanings.every((other) => other.number !== number || other.source === source)).map(({ number, source }) => [number, source]));
-  const names = [...new Set(sources.flatMap((source) => [source.path, nameOf(source)]))].filter((name) => name.length >= SHORTEST);
-  // A path before the name of its file, which is in it.
-  names.sort((a, b) => b.length - a.length);
-  if (names.length === 0) return;
-  const pattern = new RegExp([...names.map((name) => `(?<![\\w/.-])${escaped(name)}(?![\\w-])`), String.raw`\[\d+(?:, ?\d+)*\]`].join('|'), 'g');
+  const { cited, named, pattern } = indexOf(sources);
+  if (!pattern) return;
   const walker = document.createTreeWalker(content, NodeFilter.SHOW_TEXT);
   /** @type {Text[]} */
   const texts = [];
@@ -43,7 +69,7 @@ export function putNotes(content, sources, note) {
         rest.data = rest.data.slice(word.length);
         rest.before(...found.map((source) => note(/** @type {Source} */ (source))));
       } else {
-        const source = meant(word, text.data.slice(end, end + NEAR) + following(text), sources);
+        const source = meant(named.get(word) ?? [], text.data.slice(end, end + NEAR) + following(text));
         const code = text.parentElement?.closest('code');
         if (code) code.after(note(source));
         else text.splitText(end).before(note(source));
@@ -53,17 +79,27 @@ export function putNotes(content, sources, note) {
 }
 
 /**
- * The passage of the document whose place is named behind it, or else the best one.
- * @param {string} name
+ * Of the passages of a document the one whose place is named behind it, or else the best one.
+ * @param {Source[]} passages
  * @param {string} behind
- * @param {Source[]} sources
  * @returns {Source}
  */
-function meant(name, behind, sources) {
-  const of = sources.filter((source) => source.path === name || nameOf(source) === name);
-  const placed = of.map((source) => ({ source, at: behind.search(new RegExp(`${escaped(source.place)}(?!\\d|-\\d)`, 'i')) })).filter(({ at }) => at >= 0);
+function meant(passages, behind) {
+  const text = behind.toLowerCase();
+  const placed = passages.map((source) => ({ source, at: placeIn(text, source.place.toLowerCase()) })).filter(({ at }) => at >= 0);
   placed.sort((a, b) => a.at - b.at);
-  return /** @type {Source} */ (placed[0]?.source ?? of[0]);
+  return /** @type {Source} */ (placed[0]?.source ?? passages[0]);
+}
+
+/**
+ * Where a place is named: `line 5` is not in `line 50`, nor in `line 5-9`.
+ * @param {string} text
+ * @param {string} place
+ */
+function placeIn(text, place) {
+  let at = text.indexOf(place);
+  while (at >= 0 && /^-?\d/.test(text.slice(at + place.length, at + place.length + 2))) at = text.indexOf(place, at + 1);
+  return at;
 }
 
 /**

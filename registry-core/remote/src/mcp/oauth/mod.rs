@@ -10,8 +10,8 @@ mod exchange;
 mod flow;
 mod kept;
 mod seal;
+mod sending;
 mod signed_in;
-mod transport;
 mod web;
 
 use std::{
@@ -34,7 +34,6 @@ use toolrack_http::build_client;
 pub(super) use self::{
     bearer::Bearer,
     kept::{NoToken, Who},
-    transport::AuthorizedHttp,
 };
 use self::{
     discovery::Issuer,

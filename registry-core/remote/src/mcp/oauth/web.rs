@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toolrack_http::{Fetched, PublicHttpClient};
 use url::{
-    Host,
+    Host, Origin,
     form_urlencoded::{Serializer, byte_serialize},
 };
 
@@ -23,11 +23,14 @@ const MAX_REPLY: usize = 256 * 1024;
 /// The longest address that is taken, in bytes.
 const MAX_URL: usize = 2000;
 
-/// Reaches the public internet and the hosts that the operator has named: that of the MCP server, and that of its authorization server
-/// where the configuration has one.
+/// Reaches the public internet, and where the operator has named an address: that of the MCP server, and that of its authorization server
+/// where the configuration has one. What else listens on such a host is reached only where everybody reaches it.
 #[derive(Debug)]
 pub(super) struct Web {
-    client: PublicHttpClient,
+    public: PublicHttpClient,
+    /// Reaches the hosts that the operator has named, and is asked for what has their origin.
+    named: PublicHttpClient,
+    origins: Vec<Origin>,
     /// Whether the operator has named an address of `http`.
     takes_http: bool,
 }
@@ -64,7 +67,8 @@ impl Web {
     /// # Errors
     /// When the system's TLS cannot be set up.
     pub(super) fn new(named: &[&Url]) -> Result<Self, String> {
-        let mut builder = PublicHttpClient::builder().timeout(TIMEOUT).max_bytes(MAX_REPLY);
+        let bounded = || PublicHttpClient::builder().timeout(TIMEOUT).max_bytes(MAX_REPLY);
+        let mut builder = bounded();
         for url in named {
             builder = match url.host() {
                 Some(Host::Ipv4(address)) => {
@@ -77,8 +81,17 @@ impl Web {
                 None => builder,
             };
         }
-        let client = builder.build().map_err(|error| error.message().to_owned())?;
-        Ok(Self { client, takes_http: named.iter().any(|url| url.scheme() == "http") })
+        let fault = |error: ToolError| error.message().to_owned();
+        Ok(Self {
+            public: bounded().build().map_err(fault)?,
+            named: builder.build().map_err(fault)?,
+            origins: named.iter().map(|url| url.origin()).collect(),
+            takes_http: named.iter().any(|url| url.scheme() == "http"),
+        })
+    }
+
+    fn client(&self, url: &Url) -> &PublicHttpClient {
+        if self.origins.contains(&url.origin()) { &self.named } else { &self.public }
     }
 
     /// An address that was given, checked.
@@ -100,13 +113,13 @@ impl Web {
 
     pub(super) async fn get<T: DeserializeOwned>(&self, url: Url) -> Result<T, Failed> {
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
-        read(self.client.send(Method::GET, url, headers, "").await?)
+        read(self.client(&url).send(Method::GET, url, headers, "").await?)
     }
 
     pub(super) async fn post_json<T: DeserializeOwned>(&self, url: Url, body: &Value) -> Result<T, Failed> {
         let json = HeaderValue::from_static("application/json");
         let headers = HeaderMap::from_iter([(ACCEPT, json.clone()), (CONTENT_TYPE, json)]);
-        read(self.client.send(Method::POST, url, headers, body.to_string()).await?)
+        read(self.client(&url).send(Method::POST, url, headers, body.to_string()).await?)
     }
 
     /// Sends a form as a client, and gives what comes back, which may be nothing.
@@ -117,7 +130,7 @@ impl Web {
         fields: &[(&str, &str)],
     ) -> Result<Vec<u8>, Failed> {
         let (headers, form) = form_of(client, fields)?;
-        let fetched = self.client.send(Method::POST, url, headers, form).await?;
+        let fetched = self.client(&url).send(Method::POST, url, headers, form).await?;
         match fetched.status.is_success() {
             true => Ok(fetched.body),
             false => Err(refused(&fetched)),
@@ -184,4 +197,58 @@ fn refused(fetched: &Fetched) -> Failed {
 pub(super) fn error_name(text: &str) -> String {
     let is_name = text.len() <= 60 && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     if is_name { text.to_owned() } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        net::SocketAddr,
+        sync::{
+            Arc,
+            atomic::{AtomicU32, Ordering},
+        },
+    };
+
+    use serde_json::json;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// Something that listens on this machine, and how often it was reached.
+    async fn listening() -> (SocketAddr, Arc<AtomicU32>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, reached) = (listener.local_addr().unwrap(), Arc::<AtomicU32>::default());
+        let count = Arc::clone(&reached);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::SeqCst);
+                let _ = stream.read(&mut [0; 4096]).await;
+                let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        (address, reached)
+    }
+
+    #[tokio::test]
+    async fn b21_of_a_host_that_the_operator_has_named_no_other_port_is_reached() {
+        let ((server, served), (other, reached)) = (listening().await, listening().await);
+        let client = Client { id: "a".to_owned(), secret: None, secret_in_form: false };
+        for host in ["127.0.0.1", "localhost"] {
+            let url =
+                |address: SocketAddr| Url::parse(&format!("http://{host}:{}/mcp", address.port())).unwrap();
+            let web = Web::new(&[&url(server)]).unwrap();
+            let before = served.load(Ordering::SeqCst);
+            assert!(web.get::<Value>(url(server)).await.is_ok(), "{host}");
+            assert!(web.post_json::<Value>(url(server), &json!({})).await.is_ok(), "{host}");
+            assert_eq!(served.load(Ordering::SeqCst), before + 2);
+            assert!(matches!(web.get::<Value>(url(other)).await, Err(Failed::Away(_))), "{host}");
+            assert!(web.post_json::<Value>(url(other), &json!({})).await.is_err(), "{host}");
+            assert!(web.post_form(url(other), &client, &[]).await.is_err(), "{host}");
+        }
+        assert_eq!(reached.load(Ordering::SeqCst), 0);
+    }
 }

@@ -2,25 +2,28 @@
 
 import { html } from '../../state/html.js';
 import * as api from '../../state/api.js';
-import { modules, mcpServers } from '../api.js';
-import { Fault, useLoaded } from '../parts/loaded.js';
+import { jobs, letters, mcpServers, modules, ready } from '../api.js';
+import { useLoaded } from '../parts/loaded.js';
 import { c, to } from '../state.js';
 import { Backup } from './backup.js';
 
 export function Overview() {
+  const server = useLoaded(ready);
   const health = useLoaded(api.health);
   const models = useLoaded(api.models);
   const tools = useLoaded(api.tools);
   const waiting = useLoaded(api.approvals);
   const remotes = useLoaded(async () => (await Promise.all([modules(), mcpServers()])).flat());
-  const all = [health, models, tools, waiting, remotes];
+  const undelivered = useLoaded(letters);
+  const scheduled = useLoaded(jobs);
+  const all = [server, health, models, tools, waiting, remotes, undelivered, scheduled];
   const ill = (remotes.value ?? []).filter((remote) => remote.error || remote.breaker === 'open');
+  const failed = (scheduled.value ?? []).filter(({ last_run: last }) => last?.success === false);
   const on = tools.value?.filter((tool) => tool.enabled).length ?? 0;
   return html`
     <p class="bar"><button type="button" id="overview-again" onClick=${() => all.forEach(({ again }) => again())}>${c.lookAgain}</button></p>
-    <${Fault} text=${health.fault} />
     <dl class="facts">
-      <${Fact} id="fact-server" name=${c.server} good=${health.value ? health.value.status === 'ok' : undefined} text=${health.value ? c.runs : ''} />
+      <${Fact} id="fact-server" name=${c.server} good=${server.fault ? false : server.value ? true : undefined} text=${server.fault || (server.value && c.runs)} />
       <${Fact} id="fact-models" name=${c.modelServer} good=${models.fault ? false : models.value ? true : undefined}
         text=${models.fault || (models.value && html`<a href=${to('models')}>${`${health.value?.upstream ?? ''}: ${c.models(models.value.length)}`}</a>`)} />
       <${Fact} id="fact-tools" name=${c.sections.tools} good=${tools.fault ? false : undefined}
@@ -29,6 +32,10 @@ export function Overview() {
         text=${waiting.fault || (waiting.value && html`<a href=${to('approvals')}>${c.callsWait(waiting.value.length)}</a>`)} />
       <${Fact} id="fact-servers" name=${c.sections.servers} good=${remotes.fault || ill.length > 0 ? false : remotes.value?.length ? true : undefined}
         text=${remotes.fault || (remotes.value && html`<a href=${to('servers')}>${ill.length > 0 ? c.remotesIll(ill.map(({ name }) => name).join(', ')) : c.remotes(remotes.value.length)}</a>`)} />
+      <${Fact} id="fact-schedule" name=${c.sections.schedule} good=${scheduled.fault || failed.length > 0 ? false : scheduled.value?.length ? true : undefined}
+        text=${scheduled.fault || (scheduled.value && html`<a href=${to('schedule')}>${failed.length > 0 ? c.jobsFailed(failed.map(({ tool }) => tool).join(', ')) : c.jobs(scheduled.value.length)}</a>`)} />
+      <${Fact} id="fact-letters" name=${c.sections.webhooks} good=${undelivered.fault || undelivered.value?.length ? false : undefined}
+        text=${undelivered.fault || (undelivered.value && html`<a href=${to('webhooks')}>${c.lettersLie(undelivered.value.length)}</a>`)} />
     </dl>
     <${Backup} />`;
 }

@@ -2,7 +2,9 @@
 
 import { useState } from '../../vendor/hooks.js';
 import { CopyButton } from '../../components/copy.js';
+import { onEscape, useFocus, useFocusBack } from '../../components/focus.js';
 import { html } from '../../state/html.js';
+import { t } from '../../state/language.js';
 import * as api from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Sure } from '../parts/sure.js';
@@ -72,15 +74,36 @@ function Level({ user, disabled, onChange }) {
 }
 
 /**
- * A user's personas, the default one first; `names` are those that there are.
+ * A user's personas, the default one first; `names` are those that there are. Whose last one is taken away may use more than before, so that
+ * is asked.
  * @param {{ user: User, names: string[], disabled: boolean, onChange: (personas: string[]) => void }} properties
  */
-function Assigned({ user, names, disabled, onChange }) {
+function Assigned({ user: { id, personas }, names, disabled, onChange }) {
+  const [asks, setAsks] = useState(false);
+  const summary = useFocusBack(asks);
   if (names.length === 0) return c.allModules;
-  return html`<details class="assigned"><summary>${user.personas.join(', ') || c.allModules}</summary>
-    ${names.map((name) => html`<label key=${name}><input type="checkbox" checked=${user.personas.includes(name)} disabled=${disabled}
-      onChange=${(/** @type {any} */ event) => onChange(event.target.checked ? [...user.personas, name] : user.personas.filter((one) => one !== name))} /> ${name}</label>`)}
+  const tick = (/** @type {any} */ event, /** @type {string} */ name) => {
+    if (event.target.checked) return onChange([...personas, name]);
+    if (personas.length > 1) return onChange(personas.filter((one) => one !== name));
+    event.target.checked = true;
+    return setAsks(true);
+  };
+  const shown = personas.length > 1 ? personas.map((name, at) => (at === 0 ? c.asDefault(name) : name)) : personas;
+  return html`<details class="assigned"><summary ref=${summary}>${shown.join(', ') || c.allModules}</summary>
+    ${names.map((name) => html`<div key=${name}><label><input type="checkbox" checked=${personas.includes(name)} disabled=${disabled} onChange=${(/** @type {any} */ event) => tick(event, name)} /> ${name}</label>
+      ${personas.length > 1 && personas.includes(name) && html` <label><input type="radio" name=${`default of ${id}`} aria-label=${c.makeDefault(name, id)} checked=${personas[0] === name} disabled=${disabled}
+        onChange=${() => onChange([name, ...personas.filter((one) => one !== name)])} /> ${c.isDefault}</label>`}</div>`)}
+    ${asks && html`<${TakeLast} user=${id} onSure=${() => onChange([])} onEnd=${() => setAsks(false)} />`}
   </details>`;
+}
+
+/** @param {{ user: string, onSure: () => void, onEnd: () => void }} properties */
+function TakeLast({ user, onSure, onEnd }) {
+  const keep = useFocus();
+  const question = c.lastPersona(user);
+  return html`<span class="sure" role="group" aria-label=${question} onKeyDown=${onEscape(onEnd)}><span>${question}</span>
+    <button type="button" class="sure-yes danger" onClick=${() => { onEnd(); onSure(); }}>${c.takeAway}</button>
+    <button type="button" ref=${keep} onClick=${onEnd}>${t.cancel}</button></span>`;
 }
 
 /** @param {{ keys: Key[], busy: boolean, onRevoke: (id: string) => void }} properties */

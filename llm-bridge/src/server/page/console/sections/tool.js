@@ -9,6 +9,7 @@ import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Records } from '../parts/records.js';
 import { Sure } from '../parts/sure.js';
 import { c } from '../state.js';
+import { Trial } from './trial.js';
 import { Try } from './try.js';
 import { Who } from './who.js';
 
@@ -32,7 +33,8 @@ export function ToolDialog({ tool, onChanged, onClose }) {
       <${Fault} text=${fault} />`}
     <h3>${c.who}</h3><${Who} tool=${tool} />
     ${tool.limits && html`<h3 id="limits-title">${c.limits}</h3><${Limits} name=${tool.name} limits=${tool.limits} onChanged=${onChanged} />`}
-    ${tool.enabled && html`<h3>${c.tryIt}</h3><${Try} tool=${tool} onCalled=${last.again} />`}
+    ${tool.enabled && html`<h3>${c.tryIt}</h3><${Try} tool=${tool} onCalled=${last.again} />
+      <h3>${c.trial}</h3><${Trial} name=${tool.name} />`}
     <h3>${c.lastCalls}</h3>
     <${Fault} text=${last.fault} />
     ${last.value && html`<${Records} entries=${last.value.records} />`}

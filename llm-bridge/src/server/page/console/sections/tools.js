@@ -1,15 +1,15 @@
 // Tools: on and off, what they cost, how their calls went, and one to try.
 
 import { useState } from '../../vendor/hooks.js';
-import { tools as listTools } from '../../state/api.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { duration, number } from '../../text/format.js';
 import { prose } from '../../text/nodes.js';
-import { audit, switchTool } from '../api.js';
+import { audit, personas, switchTool, toolsAs } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Table } from '../parts/table.js';
-import { c } from '../state.js';
+import { exact } from '../parts/time.js';
+import { LEVELS, account, c } from '../state.js';
 import { Check, Definitions } from './written.js';
 import { Register } from './register.js';
 import { ToolDialog } from './tool.js';
@@ -21,39 +21,47 @@ import { ToolDialog } from './tool.js';
 const COUNTED = 1000;
 
 export function Tools() {
-  const tools = useLoaded(listTools);
-  const calls = useLoaded(async () => statistics((await audit({ limit: String(COUNTED) })).records));
+  const [level, setLevel] = useState('');
+  const [persona, setPersona] = useState('');
+  const isOwn = level === '' && persona === '';
+  const tools = useLoaded(async () => ({ isOwn, list: await toolsAs(level, persona) }), [level, persona]);
+  const calls = useLoaded(async () => {
+    const { records } = await audit({ limit: String(COUNTED) });
+    return { of: statistics(records), records: records.length, since: records.at(-1)?.record.ts };
+  });
   const { fault, busy, change } = useChange(tools.again);
   const [filter, setFilter] = useState('');
   const [shown, setShown] = useState(/** @type {string | null} */ (null));
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = (tools.value ?? []).filter((tool) => words.every((word) => `${tool.name} ${tool.title ?? ''} ${tool.description} ${tool.level} ${tool.effect}`.toLowerCase().includes(word)));
-  const open = tools.value?.find(({ name }) => name === shown);
+  const found = (tools.value?.list ?? []).filter((tool) => words.every((word) => `${tool.name} ${tool.module} ${tool.title ?? ''} ${tool.description} ${tool.level} ${tool.effect}`.toLowerCase().includes(word)));
+  const open = tools.value?.list.find(({ name }) => name === shown);
   return html`
-    <p class="bar"><label class="grow"><span class="unseen">${t.filterTools}</span><input id="tool-filter" type="search" placeholder=${t.filterToolsAbout} value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} /></label></p>
+    <p class="bar"><label class="grow"><span class="unseen">${t.filterTools}</span><input id="tool-filter" type="search" placeholder=${t.filterToolsAbout} value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} /></label>
+      <${As} level=${level} onLevel=${setLevel} persona=${persona} onPersona=${setPersona} /></p>
+    ${!isOwn && html`<p class="note" id="seen-as">${c.seenAs}</p>`}
     <${Fault} text=${tools.fault || fault} onAgain=${tools.fault ? tools.again : undefined} />
     ${calls.fault && html`<p class="note">${calls.fault}</p>`}
     ${tools.value && html`<${Table} label=${c.sections.tools} empty=${t.noToolMatches}
       columns=${[c.tool, c.level, c.effect, c.tokens, c.calls, c.failed, c.usually, c.state]}
-      rows=${found.map((tool) => ({ key: tool.name, off: !tool.enabled, cells: cells(tool) }))} />
-      ${calls.value && html`<p class="note">${c.countedOf(number(COUNTED))}</p>`}`}
+      rows=${found.map((tool) => ({ key: tool.name, off: !tool.enabled, cells: cells(tool, tools.value?.isOwn === true) }))} />
+      ${calls.value && calls.value.since && html`<p class="note" id="counted">${c.countedOf(calls.value.records, exact(calls.value.since))}</p>`}`}
     <${Register} onRegistered=${tools.again} />
     <${Definitions} />
     <${Check} />
-    ${open && html`<${ToolDialog} key=${open.name} tool=${open} onChanged=${tools.again} onClose=${() => setShown(null)} />`}`;
+    ${open && tools.value?.isOwn && html`<${ToolDialog} key=${open.name} tool=${open} onChanged=${tools.again} onClose=${() => setShown(null)} />`}`;
 
-  /** @param {Tool} tool */
-  function cells(tool) {
-    const made = calls.value?.get(tool.name);
+  /** @param {Tool} tool @param {boolean} own whether it is as oneself that it is seen, and can be changed */
+  function cells(tool, own) {
+    const made = calls.value?.of.get(tool.name);
     return [
-      html`<button type="button" class="link" aria-haspopup="dialog" onClick=${() => setShown(tool.name)}><code>${tool.name}</code></button>${!tool.enabled && tool.reason && html`<small>${prose(tool.reason)}</small>`}`,
+      html`${own ? html`<button type="button" class="link" aria-haspopup="dialog" onClick=${() => setShown(tool.name)}><code>${tool.name}</code></button>` : html`<code>${tool.name}</code>`}${!tool.enabled && tool.reason && html`<small>${prose(tool.reason)}</small>`}`,
       tool.level,
       html`<span class="badge" data-value=${tool.effect}>${tool.effect}</span>`,
       number(tool.tokens ?? 0),
       made ? number(made.calls) : '–',
       made ? html`<span class=${made.failed > 0 ? 'bad' : ''}>${number(made.failed)}</span>` : '–',
       made?.median === undefined ? '–' : duration(made.median),
-      html`<label class="switch"><input type="checkbox" role="switch" aria-label=${c.isOn(tool.name)} checked=${tool.enabled} disabled=${busy}
+      !own ? (tool.enabled ? c.on : c.off) : html`<label class="switch"><input type="checkbox" role="switch" aria-label=${c.isOn(tool.name)} checked=${tool.enabled} disabled=${busy}
         onChange=${(/** @type {any} */ event) => {
           const on = event.target.checked;
           event.target.checked = tool.enabled;
@@ -61,6 +69,19 @@ export function Tools() {
         }} /> ${tool.enabled ? c.on : c.off}</label>`,
     ];
   }
+}
+
+/**
+ * As whom the tools are seen.
+ * @param {{ level: string, onLevel: (level: string) => void, persona: string, onPersona: (persona: string) => void }} properties
+ */
+function As({ level, onLevel, persona, onPersona }) {
+  const all = useLoaded(personas);
+  const own = LEVELS.indexOf(account.value?.level ?? '');
+  return html`<label><span>${c.asLevel}</span><select id="as-level" value=${level} onChange=${(/** @type {any} */ event) => onLevel(event.target.value)}>
+      <option value="">${c.asSelf}</option>${LEVELS.slice(0, own + 1).map((one) => html`<option value=${one} selected=${one === level}>${one}</option>`)}</select></label>
+    ${all.value && all.value.length > 0 && html`<label><span>${c.persona}</span><select id="as-persona" value=${persona} onChange=${(/** @type {any} */ event) => onPersona(event.target.value)}>
+      <option value="">${c.noPersona}</option>${all.value.map(({ name }) => html`<option value=${name} selected=${name === persona}>${name}</option>`)}</select></label>`}`;
 }
 
 /**

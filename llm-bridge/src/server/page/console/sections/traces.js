@@ -2,10 +2,13 @@
 
 import { useEffect, useState } from '../../vendor/hooks.js';
 import { html } from '../../state/html.js';
-import { duration } from '../../text/format.js';
-import { trace } from '../api.js';
-import { Fault } from '../parts/loaded.js';
-import { c, place } from '../state.js';
+import { t } from '../../state/language.js';
+import { duration, number } from '../../text/format.js';
+import { trace, traces } from '../api.js';
+import { Fault, useLoaded } from '../parts/loaded.js';
+import { Table } from '../parts/table.js';
+import { exact } from '../parts/time.js';
+import { account, c, place, to } from '../state.js';
 
 /** @import { Span } from '../api.js' */
 
@@ -15,9 +18,8 @@ export function Traces() {
   const [spans, setSpans] = useState(/** @type {Span[]} */ ([]));
   const [fault, setFault] = useState('');
   const read = async (/** @type {string} */ wanted) => {
-    if (wanted === '') return;
     try {
-      setSpans((await trace(wanted)).spans);
+      setSpans(wanted === '' ? [] : (await trace(wanted)).spans);
       setFault('');
     } catch (error) {
       setSpans([]);
@@ -33,7 +35,25 @@ export function Traces() {
       <button type="submit" class="main">${c.show}</button>
     </form>
     <${Fault} text=${fault} />
-    <ul class="spans">${spans.filter(({ parent }) => parent === null || !known.has(parent)).map((span) => html`<${Node} key=${span.id} span=${span} spans=${spans} begun=${begun} whole=${whole} />`)}</ul>`;
+    <ul class="spans">${spans.filter(({ parent }) => parent === null || !known.has(parent)).map((span) => html`<${Node} key=${span.id} span=${span} spans=${spans} begun=${begun} whole=${whole} />`)}</ul>
+    ${account.value?.operator ? html`<${Newest} />` : html`<p class="note">${c.tracesForOperators}</p>`}`;
+}
+
+/** The traces that ended last. */
+function Newest() {
+  const all = useLoaded(traces);
+  return html`<h2>${c.newestTraces}</h2>
+    <p class="bar"><button type="button" onClick=${all.again}>${c.lookAgain}</button></p>
+    <${Fault} text=${all.fault} />
+    ${all.value && html`<${Table} label=${c.newestTraces} empty=${c.noTraces} columns=${[c.time, c.whatWas, c.model, c.calls, c.took, c.outcome]}
+      rows=${all.value.map(({ trace_id: id, name, model, calls, began, duration_ms: ms, failed }) => ({ key: id, cells: [
+        exact(began),
+        html`<a href=${to('traces', { id })}><code>${name}</code></a>`,
+        model === null ? '–' : html`<code>${model}</code>`,
+        number(calls),
+        duration(ms),
+        html`<span class=${failed ? 'bad' : 'good'}>${failed ? t.states.failed : t.states.ok}</span>`,
+      ] }))} />`}`;
 }
 
 /** @param {{ span: Span, spans: Span[], begun: number, whole: number }} properties */

@@ -37,11 +37,11 @@ fn expand_item(mut item: Item) -> TokenStream {
         _ => quote!(),
     };
     if attr.path().is_ident("tool") {
-        crate::expand::tool(tokens, item.into_token_stream())
+        crate::expand::tool(tokens, &item.into_token_stream())
     } else if attr.path().is_ident("resource") {
-        crate::resource::resource(tokens, item.into_token_stream())
+        crate::resource::resource(tokens, &item.into_token_stream())
     } else if attr.path().is_ident("tools") {
-        crate::methods::tools(&tokens, item.into_token_stream())
+        crate::methods::tools(&tokens, &item.into_token_stream())
     } else if attr.path().is_ident("args") {
         crate::data::args(tokens, item.into_token_stream())
     } else {

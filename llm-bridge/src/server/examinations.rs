@@ -1,0 +1,86 @@
+//! What is examined for some minutes: begun by one request, looked at and stopped by others. One at a time.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+
+use futures_util::FutureExt;
+use parking_lot::{Mutex, MutexGuard};
+use registry_core::BoxFuture;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::turn::Backend;
+
+/// What is being examined.
+#[derive(derive_more::Debug)]
+#[debug("Examination")]
+pub struct Examination {
+    /// What is looked at now.
+    pub looks_at: Box<dyn Fn() -> String + Send + Sync>,
+    /// The report in the end, or why there is none.
+    pub report: BoxFuture<'static, Result<Value, String>>,
+}
+
+/// Examinations of subjects `S`. Cheap to clone.
+pub(super) struct Examinations<S>(Arc<Mutex<Examined<S>>>);
+
+impl<S> Clone for Examinations<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// What was examined last.
+pub(super) struct Examined<S> {
+    pub(super) subject: Option<S>,
+    pub(super) running: Option<Running>,
+    pub(super) report: Option<Value>,
+    pub(super) error: Option<String>,
+}
+
+pub(super) struct Running {
+    pub(super) looks_at: Box<dyn Fn() -> String + Send + Sync>,
+    pub(super) since: Instant,
+    pub(super) stop: CancellationToken,
+}
+
+impl<S: Send + 'static> Examinations<S> {
+    pub(super) fn new() -> Self {
+        let nothing = Examined { subject: None, running: None, report: None, error: None };
+        Self(Arc::new(Mutex::new(nothing)))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Examined<S>> {
+        self.0.lock()
+    }
+
+    /// Examines in a task, which is there as long as it counts as running; false while another one does.
+    pub(super) fn begin(
+        &self,
+        subject: Option<S>,
+        begin: impl FnOnce() -> Examination,
+        backend: &Backend,
+        closing: &CancellationToken,
+    ) -> bool {
+        let mut examined = self.lock();
+        if examined.running.is_some() {
+            return false;
+        }
+        let Examination { looks_at, report } = begin();
+        let stop = closing.child_token();
+        let running = Some(Running { looks_at, since: Instant::now(), stop: stop.clone() });
+        *examined = Examined { subject, running, report: None, error: None };
+        let shared = self.clone();
+        backend.spawn(async move {
+            let seen = stop.run_until_cancelled(AssertUnwindSafe(report).catch_unwind()).await;
+            let mut examined = shared.lock();
+            examined.running = None;
+            match seen {
+                Some(Ok(Ok(report))) => examined.report = Some(report),
+                Some(Ok(Err(error))) => examined.error = Some(error),
+                Some(Err(_)) => examined.error = Some("it failed; the server's log says why".to_owned()),
+                None => examined.error = Some("it was stopped".to_owned()),
+            }
+        });
+        true
+    }
+}

@@ -1,0 +1,44 @@
+//! Reads for a request what the store keeps of its user: a few at once, since the store has few connections that read and others need them
+//! for each call, and counted like the body of a request, since it is in memory until the request is answered.
+
+use std::sync::LazyLock;
+
+use registry_core::UserPlaces;
+use tokio::sync::Semaphore;
+use tracing::Instrument;
+
+use super::{api_error::ApiError, identity::Identity};
+
+/// How many are read at once.
+const AT_ONCE: usize = 2;
+/// How many of these are of one user.
+const OF_ONE_USER: usize = 1;
+
+static READERS: Semaphore = Semaphore::const_new(AT_ONCE);
+static OF_USERS: LazyLock<UserPlaces> = LazyLock::new(|| UserPlaces::new(OF_ONE_USER));
+
+impl Identity {
+    /// Reads something that takes so many bytes once it is there. A read has its places until it ends, also where its client is gone: so
+    /// does its connection.
+    ///
+    /// # Errors
+    /// Those of the read, and 503 where the user, or all together, have as much under way as may be.
+    pub(super) async fn read<T: Send + 'static, E: Into<ApiError>>(
+        &self,
+        read: impl Future<Output = Result<T, E>> + Send + 'static,
+        bytes: impl FnOnce(&T) -> usize + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let own = OF_USERS.enter(self.registry.tenant(), &self.caller.user).await;
+        let closed = |_| ApiError::internal("the server is being stopped");
+        let place = READERS.acquire().await.map_err(closed)?;
+        let identity = self.clone();
+        let reading = async move {
+            let _places = (own, place);
+            let read = read.await.map_err(Into::into)?;
+            identity.hold(bytes(&read))?;
+            Ok(read)
+        };
+        let failed = |_| ApiError::internal("the store could not be read; see the server's log");
+        tokio::spawn(reading.in_current_span()).await.map_err(failed)?
+    }
+}
