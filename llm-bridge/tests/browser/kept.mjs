@@ -20,7 +20,9 @@ const MOST = { same: 0.5, other: 20 };
 /** The version that has made the pictures. */
 const VERSION = 'browser.txt';
 
-const WINDOWS = [[390, 844], [1280, 800]];
+const WINDOWS = [[390, 844], [768, 1024], [1280, 800], [2560, 1440]];
+/** The views and sections that are kept at the widths between and beyond phone and desktop. */
+const MAIN = ['chat', 'inbox', 'tools', 'overview'];
 
 const CHAT = {
   chat: async (page) => { await page.waitForSelector('.answer .text table'); },
@@ -95,7 +97,9 @@ export async function kept(browser) {
   for (const colorScheme of ['light', 'dark']) {
     for (const size of WINDOWS) {
       const name = (view) => `${view}-${size[0]}-${colorScheme}`;
-      for (const [view, show] of Object.entries(CHAT)) {
+      const sections = { 390: CONSOLE, 1280: [...CONSOLE, ...WIDE] }[size[0]] ?? CONSOLE.filter((section) => MAIN.includes(section));
+      const views = Object.entries(CHAT).filter(([view]) => [390, 1280].includes(size[0]) || MAIN.includes(view));
+      for (const [view, show] of views) {
         await check(`b17 ${name(view)} looks as it was made`, async () => {
           const { page, context } = await open(browser, '#chat_1', colorScheme, size);
           await page.waitForSelector('.answer .text table');
@@ -105,7 +109,7 @@ export async function kept(browser) {
           await context.close();
         });
       }
-      for (const address of size[0] < 700 ? CONSOLE : [...CONSOLE, ...WIDE]) {
+      for (const address of sections) {
         const [section] = address.split('?');
         await check(`b17 ${name(`console-${section}`)} looks as it was made`, async () => {
           const { page, context } = await open(browser, `admin#${address}`, colorScheme, size);

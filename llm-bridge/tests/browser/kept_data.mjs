@@ -42,7 +42,7 @@ const CHAT = {
   id: 'chat_1', title: 'A sum', titled_by: 'model', pinned: true, running: false, created_at: '2026-03-02T09:20:00Z', updated_at: '2026-03-02T09:21:00Z', settings, leaf: 'm2', turn: null,
   messages: [
     message('m1', null, 'user', [{ type: 'text', text: 'What is (17 + 4) * 23? Show the steps.' }]),
-    message('m2', 'm1', 'assistant', [{ type: 'reasoning', text: 'I should calculate.', duration_ms: 900 }, call, { type: 'text', text: ANSWER }], {
+    message('m2', 'm1', 'assistant', [{ type: 'reasoning', text: 'I should calculate.', ms: 900 }, call, { type: 'text', text: ANSWER }], {
       finish_reason: 'stop', usage: { prompt_tokens: 664, completion_tokens: 48, total_tokens: 712 }, duration_ms: 1400,
     }),
   ],
