@@ -131,6 +131,10 @@ export async function approvals(browser) {
     for (const parts of [[call], []]) {
       // As the chat has it, and as it comes with the stream.
       const answers = running(parts, { '/api/chats/chat_1/turn': (route) => (parts.length > 0 ? undefined : route.fulfill({ contentType: 'text/event-stream', body: sse({ event: 'snapshot', data: { ...CHAT.messages[1], status: 'running', parts: [call] } }) })) });
+      // The stream ends at once; what the chat has by then is not sent, so that what came with the stream stays to be seen.
+      const chat = answers['/api/chats/chat_1'];
+      let loads = 0;
+      answers['/api/chats/chat_1'] = (route) => (loads++ > 0 ? undefined : route.fulfill({ json: chat }));
       const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers, null);
       await card(page, 'send_mail').waitFor();
       const time = await card(page, 'send_mail').locator('.call-time').innerText();

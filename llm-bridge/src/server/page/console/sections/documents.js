@@ -28,7 +28,7 @@ export function Documents() {
   };
   return html`<${Fault} text=${fault} onAgain=${again} />
     ${value && html`<p class="bar"><button type="button" class="main" aria-haspopup="dialog" onClick=${() => { dialog.value = 'documents'; }}>${c.addOrRemove}</button></p>
-    <form class="bar" id="documents-below" role="search" onSubmit=${show}>
+    <form class="bar" id="documents-below" role="search" aria-label=${c.folder} onSubmit=${show}>
       <label class="grow"><span>${c.folder}</span><input maxlength="4096" autocomplete="off" spellcheck="false" placeholder=${c.folderAbout} value=${folder} onInput=${(/** @type {any} */ event) => setFolder(event.target.value)} /></label>
       <button type="submit">${c.show}</button>
       <span>${c.documents(value.total)}</span>
