@@ -228,7 +228,7 @@ async fn u29_who_has_added_or_removed_a_document_for_all_is_in_the_audit() {
     refused(rack.remove(&root, "uploads/eve").await, StatusCode::NOT_FOUND, "document_not_found").await;
     assert_eq!(rack.remove(&root, "uploads/bob").await.status(), StatusCode::OK);
     // Who may not leaves none.
-    refused(rack.remove(&bob, "uploads/root/a.md").await, StatusCode::FORBIDDEN, "permission_denied").await;
+    refused(rack.remove(&bob, "uploads/eve/a.md").await, StatusCode::FORBIDDEN, "permission_denied").await;
     let seen: Vec<_> = rack
         .audit
         .records()
