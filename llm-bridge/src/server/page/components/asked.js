@@ -1,6 +1,6 @@
 // A message of the person, which can be edited: the edited one stands beside it.
 
-import { useEffect, useRef, useState } from '../vendor/hooks.js';
+import { useLayoutEffect, useRef, useState } from '../vendor/hooks.js';
 import { signal } from '../vendor/signals.js';
 import { html } from '../state/html.js';
 import { picturesOf, withPictures } from '../state/attachments.js';
@@ -42,7 +42,7 @@ export function Asked({ message, past }) {
 function Editor({ message }) {
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const [pictures, setPictures] = useState(() => picturesOf(message));
-  useEffect(() => {
+  useLayoutEffect(() => {
     const area = field.current;
     if (!area) return;
     area.style.height = `${area.scrollHeight}px`;

@@ -1,6 +1,6 @@
 // Where the person writes. What is not sent is kept, for each chat.
 
-import { useEffect, useRef } from '../vendor/hooks.js';
+import { useLayoutEffect, useRef } from '../vendor/hooks.js';
 import { useSignal } from '../vendor/signals.js';
 import { html } from '../state/html.js';
 import { attach, detach, forgetAttachments, forgetRefused, withAttachments } from '../state/attachments.js';
@@ -32,7 +32,8 @@ function useWritten() {
     area.style.height = 'auto';
     area.style.height = `${area.scrollHeight}px`;
   };
-  useEffect(() => {
+  // Before the next key: what is typed after a change of chats would be kept for both otherwise.
+  useLayoutEffect(() => {
     if (!field.current) return;
     field.current.value = written(id);
     fit();

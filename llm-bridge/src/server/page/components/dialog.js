@@ -1,6 +1,6 @@
 // A modal dialog. Escape and its button close it; the browser gives the focus back.
 
-import { useEffect, useRef } from '../vendor/hooks.js';
+import { useLayoutEffect, useRef } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { Icon } from './icon.js';
@@ -8,7 +8,7 @@ import { Icon } from './icon.js';
 /** @param {{ id: string, title: string, about?: any, onClose: () => void, children?: any }} properties */
 export function Dialog({ id, title, about, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!dialog.current?.open) dialog.current?.showModal();
   }, []);
   // The browser tells of it later, when another dialog may be open already.

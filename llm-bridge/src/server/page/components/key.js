@@ -1,6 +1,6 @@
 // Asks for the key of a server that wants one.
 
-import { useEffect, useRef } from '../vendor/hooks.js';
+import { useLayoutEffect, useRef } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { keyDialog } from '../state/key.js';
 import { t } from '../state/language.js';
@@ -16,7 +16,7 @@ export function KeyDialog() {
 function Ask({ again, close }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!dialog.current?.open) dialog.current?.showModal();
     field.current?.focus();
   });

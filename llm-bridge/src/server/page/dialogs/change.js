@@ -1,6 +1,6 @@
 // The arguments of a call that waits for a person, to be changed: a field for each, or all of them as JSON.
 
-import { useEffect, useRef, useState } from '../vendor/hooks.js';
+import { useLayoutEffect, useRef, useState } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { tools } from '../state/store.js';
@@ -22,7 +22,7 @@ export function ChangeForm({ tool, args, disabled, onSend, onCancel }) {
       setFault(/** @type {Error} */ (error).message);
     }
   };
-  useEffect(() => /** @type {HTMLElement | null | undefined} */ (form.current?.querySelector('textarea, input, select'))?.focus(), []);
+  useLayoutEffect(() => /** @type {HTMLElement | null | undefined} */ (form.current?.querySelector('textarea, input, select'))?.focus(), []);
   return html`<form class="ask-form change-form" novalidate ref=${form} onKeyDown=${onEscape(onCancel)} onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); tried(onSend); }}>
     ${json !== null
       ? html`<label class="ask-field"><span>${t.arguments}</span><textarea class="json" name="all" rows=${linesOf(json)} value=${json} spellcheck="false" disabled=${disabled}

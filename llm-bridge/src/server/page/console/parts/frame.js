@@ -1,6 +1,6 @@
 // The console's frame: who uses it, its sections, and the one that is shown.
 
-import { useEffect, useRef } from '../../vendor/hooks.js';
+import { useEffect, useLayoutEffect, useRef } from '../../vendor/hooks.js';
 import { Icon } from '../../components/icon.js';
 import { KeyDialog } from '../../components/key.js';
 import { html } from '../../state/html.js';
@@ -66,7 +66,7 @@ function Shown() {
   const { section } = place.value;
   const main = useRef(/** @type {HTMLElement | null} */ (null));
   const began = useRef(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     // Who follows a link of the list goes on in the section.
     if (began.current) main.current?.focus();
     began.current = true;

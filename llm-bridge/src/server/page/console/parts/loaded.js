@@ -1,6 +1,6 @@
 // What a section asks the server for, and what it changes there.
 
-import { useEffect, useRef, useState } from '../../vendor/hooks.js';
+import { useEffect, useLayoutEffect, useRef, useState } from '../../vendor/hooks.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { said } from '../../state/store.js';
@@ -20,7 +20,8 @@ export function useLoaded(ask, about = []) {
   const [value, setValue] = useState(/** @type {T | null} */ (null));
   const [fault, setFault] = useState('');
   const asking = useRef({ look: () => {}, again: () => {} });
-  useEffect(() => {
+  // Before it is painted: what is shown without its data says that it is busy.
+  useLayoutEffect(() => {
     let gone = false;
     let busy = false;
     // What is under way may have been read before the change.
