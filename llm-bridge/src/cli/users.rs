@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use jiff::SignedDuration;
 use registry_core::{
     DEFAULT_TENANT, Permission,
     clock::{Clock, SystemClock},
@@ -82,6 +83,9 @@ pub(super) enum KeyCommand {
         /// Let calls with this key name the user they are for; meant for another server that calls this one
         #[arg(long)]
         delegate: bool,
+        /// How many days the key is valid; without it, until it is revoked
+        #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+        days: Option<u16>,
     },
     /// Revoke a key
     Revoke {
@@ -116,8 +120,8 @@ impl KeyCommand {
     /// For the audit; `None` for commands that only read.
     pub(super) fn change(&self, tenant: &str) -> Option<Change> {
         let (command, arguments) = match self {
-            Self::Create { user, delegate } => {
-                ("toolrack key create", json!({"user": user, "delegate": delegate}))
+            Self::Create { user, delegate, days } => {
+                ("toolrack key create", json!({"user": user, "delegate": delegate, "days": days}))
             }
             Self::Revoke { id } => ("toolrack key revoke", json!({"key": id})),
             Self::List => return None,
@@ -279,7 +283,8 @@ pub(super) async fn users(
                 (false, 1..) => tell(format_args!("{id} is no stored user; {deleted}")),
                 (false, 0) => return Err(unknown(store, tenant, &id).await),
             }
-            let delegates = |key: &ApiKey| key.delegate && key.revoked_at.is_none();
+            let now = SystemClock.now();
+            let delegates = |key: &ApiKey| key.delegate && key.is_valid(now);
             if store.keys(tenant).await?.iter().any(delegates) {
                 tell(format_args!("a server with a key that delegates can call for {id} as for any guest"));
             }
@@ -313,17 +318,22 @@ pub(super) async fn keys(
     place: &str,
 ) -> Result<ExitCode, String> {
     match command {
-        KeyCommand::Create { user, delegate } => {
+        KeyCommand::Create { user, delegate, days } => {
             known(store, tenant, &user).await?;
-            let generated = ApiKey::generate(tenant, &user, delegate, SystemClock.now());
+            let now = SystemClock.now();
+            let generated = ApiKey::generate(tenant, &user, delegate, now);
             let (key, secret) = generated.map_err(|fault| fault.to_string())?;
+            let expires_at = days.map(|days| now + SignedDuration::from_hours(24 * i64::from(days)));
+            let key = ApiKey { expires_at, ..key };
             let id = key.id.clone();
+            let until =
+                expires_at.map(|at| format!(" It is valid until {}.", second(at))).unwrap_or_default();
             if !store.put_key(key).await? {
                 return Err(unknown(store, tenant, &user).await);
             }
             print_line(secret)?;
             tell(format_args!(
-                "This is the key {id} of {user}. It is shown this once; send it as `Authorization: Bearer KEY`."
+                "This is the key {id} of {user}. It is shown this once; send it as `Authorization: Bearer KEY`.{until}"
             ));
         }
         KeyCommand::Revoke { id } => {
@@ -334,14 +344,15 @@ pub(super) async fn keys(
         }
         KeyCommand::List => {
             warn_of_tenant(store, tenant).await;
-            let mut table = table(["key", "user", "delegate", "since", "revoked"]);
+            let mut table = table(["key", "user", "delegate", "since", "expires", "revoked"]);
             let keys = store.keys(tenant).await?;
             let total = count(keys.len(), "key");
             for key in keys {
-                let revoked = key.revoked_at.map_or("no".to_owned(), second);
+                let [expires, revoked] =
+                    [key.expires_at, key.revoked_at].map(|at| at.map_or("no".to_owned(), second));
                 let delegate = if key.delegate { "yes" } else { "no" };
                 table.add_row(
-                    [key.id, key.user, delegate.to_owned(), second(key.created_at), revoked]
+                    [key.id, key.user, delegate.to_owned(), second(key.created_at), expires, revoked]
                         .map(|cell| one_line(&cell)),
                 );
             }

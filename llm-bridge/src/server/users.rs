@@ -113,7 +113,8 @@ fn list_operation() -> Operation {
 async fn list(Admin(identity): Admin) -> Result<Json<UserList>, ApiError> {
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let mut valid: BTreeMap<String, usize> = BTreeMap::new();
-    for key in store.keys(tenant).await?.into_iter().filter(|key| key.revoked_at.is_none()) {
+    let now = SystemClock.now();
+    for key in store.keys(tenant).await?.into_iter().filter(|key| key.is_valid(now)) {
         *valid.entry(key.user).or_default() += 1;
     }
     let users = store.users(tenant).await?.into_iter().map(|user| {
@@ -182,6 +183,7 @@ fn promote_operation() -> Operation {
         .path("id", "The user's id.")
         .reads::<UserLevel>()
         .answers::<UserLevel>(200, "The level as it is now.")
+        .refuses(400, "`expires_at` is not in the future (`invalid_request_error`, `param` is `expires_at`).")
         .refuses(403, ABOVE)
         .refuses(404, "There is no such user (`user_not_found`).")
 }
@@ -208,6 +210,7 @@ fn remove_operation() -> Operation {
         )
         .path("id", "The user's id.")
         .answers_nothing(204, "The user is gone.")
+        .refuses(400, "`expires_at` is not in the future (`invalid_request_error`, `param` is `expires_at`).")
         .refuses(403, ABOVE)
         .refuses(404, "There is no such user (`user_not_found`).")
 }
@@ -241,14 +244,16 @@ struct ListedKey {
     delegate: bool,
     /// When it was made (UTC).
     created_at: Timestamp,
-    /// Since when it opens nothing any more (UTC).
+    /// Until when it opens anything (UTC); `null` is until it is revoked.
+    expires_at: Option<Timestamp>,
+    /// When it was revoked (UTC).
     revoked_at: Option<Timestamp>,
 }
 
 impl From<ApiKey> for ListedKey {
     fn from(key: ApiKey) -> Self {
-        let ApiKey { id, tenant: _, user, sha256: _, delegate, created_at, revoked_at } = key;
-        Self { id, user, delegate, created_at, revoked_at }
+        let ApiKey { id, tenant: _, user, sha256: _, delegate, created_at, expires_at, revoked_at } = key;
+        Self { id, user, delegate, created_at, expires_at, revoked_at }
     }
 }
 
@@ -260,7 +265,7 @@ struct KeyList {
 
 fn list_keys_operation() -> Operation {
     Operation::new(Method::GET, "Users", "list_keys", "The keys of the tenant's users")
-        .answers::<KeyList>(200, "The keys, also those that are revoked.")
+        .answers::<KeyList>(200, "The keys, also those that are revoked or have expired.")
         .refuses(403, NOT_ADMIN)
 }
 
@@ -278,6 +283,9 @@ struct NewKey {
     /// Whether calls with it may name the user that they are for; meant for another server that calls this one.
     #[serde(default)]
     delegate: bool,
+    /// Until when it opens anything (UTC); without it, until it is revoked.
+    #[serde(default)]
+    expires_at: Option<Timestamp>,
 }
 
 impl Body for NewKey {
@@ -298,20 +306,29 @@ fn create_key_operation() -> Operation {
         .details("The answer has the key, which is not kept and cannot be had again.")
         .reads::<NewKey>()
         .answers::<CreatedKey>(201, "The key.")
+        .refuses(400, "`expires_at` is not in the future (`invalid_request_error`, `param` is `expires_at`).")
         .refuses(403, ABOVE)
         .refuses(404, "There is no such user (`user_not_found`).")
 }
 
 async fn create_key(
     Admin(identity): Admin,
-    JsonBody(NewKey { user, delegate }): JsonBody<NewKey>,
+    JsonBody(NewKey { user, delegate, expires_at }): JsonBody<NewKey>,
 ) -> Result<(StatusCode, Json<CreatedKey>), ApiError> {
     known(&identity, &user).await?;
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
-    let generated = ApiKey::generate(tenant, &user, delegate, SystemClock.now());
+    let now = SystemClock.now();
+    if let Some(past) = expires_at.filter(|until| *until <= now) {
+        return Err(ApiError::invalid(
+            "invalid_expiry",
+            format!("`expires_at` is {past}, which is not in the future"),
+        ));
+    }
+    let generated = ApiKey::generate(tenant, &user, delegate, now);
     let (key, secret) = generated.map_err(|fault| ApiError::internal(fault.to_string()))?;
+    let key = ApiKey { expires_at, ..key };
     let put = store.put_key(key.clone());
-    let arguments = json!({"user": user, "delegate": delegate});
+    let arguments = json!({"user": user, "delegate": delegate, "expires_at": expires_at});
     // The user may have gone meanwhile.
     if !admin::change(&identity, "toolrack key create", arguments, put).await? {
         return Err(unknown(&user));
@@ -321,7 +338,7 @@ async fn create_key(
 
 fn revoke_key_operation() -> Operation {
     Operation::new(Method::DELETE, "Users", "revoke_key", "Revoke a key")
-        .details("It opens nothing any more within a second.")
+        .details("It opens nothing any more within a second. One that has expired can be revoked too.")
         .path("id", "The key's id.")
         .answers_nothing(204, "It is revoked.")
         .refuses(403, ABOVE)

@@ -160,7 +160,14 @@ async fn u29_an_admin_adds_users_and_keys_and_none_above() {
     let (_, listed) = send(&rack, Method::GET, "/api/users", &root, Value::Null).await;
     let row = listed["users"].as_array().unwrap().iter().find(|user| user["id"] == "eve").unwrap();
     assert_eq!((&row["level"], &row["keys"]), (&json!("user"), &json!(1)));
+    let expiring = |at: &str| json!({"user": "root", "expires_at": at});
+    let past = post("/api/keys", expiring("2020-01-01T00:00:00Z")).await;
+    assert_eq!((past.0, &past.1["error"]["param"]), (StatusCode::BAD_REQUEST, &json!("expires_at")));
+    let (status, made) = post("/api/keys", expiring("2999-01-01T00:00:00Z")).await;
+    assert_eq!((status, &made["expires_at"]), (StatusCode::CREATED, &json!("2999-01-01T00:00:00Z")));
     let (_, keys) = send(&rack, Method::GET, "/api/keys", &root, Value::Null).await;
+    let until: Vec<_> = keys["keys"].as_array().unwrap().iter().map(|key| &key["expires_at"]).collect();
+    assert_eq!(until, [&Value::Null, &Value::Null, &Value::Null, &json!("2999-01-01T00:00:00Z")]);
     assert!(!keys.to_string().contains("sha256") && !keys.to_string().contains(&key), "{keys}");
 
     // An admin makes nobody an owner, and has no say over one.

@@ -227,6 +227,22 @@ async fn a_key_that_is_unknown_revoked_or_missing_opens_nothing() {
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert_eq!(rack.call(&ada, "echo").await.status(), StatusCode::UNAUTHORIZED);
 
+    // One that expires opens nothing from then on, also where it was believed just before.
+    let put = async |expires_at| {
+        let (key, secret) = ApiKey::generate("default", "ada", false, Timestamp::now()).unwrap();
+        assert!(rack.store.put_key(ApiKey { expires_at, ..key }).await.unwrap());
+        secret
+    };
+    let in_seconds = |seconds| Some(Timestamp::now() + jiff::SignedDuration::from_secs(seconds));
+    let (expired, later, soon) =
+        (put(in_seconds(-1)).await, put(in_seconds(3600)).await, put(in_seconds(2)).await);
+    assert_eq!(rack.call(&expired, "echo").await.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(rack.call(&later, "echo").await.status(), StatusCode::OK);
+    crate::support::within(async {
+        while rack.call(&soon, "echo").await.status() != StatusCode::UNAUTHORIZED {}
+    })
+    .await;
+
     // Where no key is asked for, one that is ours and opens nothing is still wrong; another is nobody's.
     let open = Rack::start(Access::default()).await;
     assert_eq!(open.call("trk_00", "echo").await.status(), StatusCode::UNAUTHORIZED);

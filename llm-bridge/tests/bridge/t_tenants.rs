@@ -105,8 +105,8 @@ impl Store for Slow {
         self.kept.key_of_id(tenant, id).await
     }
 
-    async fn key(&self, sha256: &str) -> StoreResult<Option<ApiKey>> {
-        self.kept.key(sha256).await
+    async fn key(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<ApiKey>> {
+        self.kept.key(sha256, now).await
     }
 
     async fn has_keys(&self) -> StoreResult<bool> {

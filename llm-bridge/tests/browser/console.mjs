@@ -115,6 +115,14 @@ export async function consoleOfAdmins(browser) {
     await page.waitForSelector('#new-key code');
     if (!/^trk_/.test(await page.locator('#new-key code').innerText())) throw new Error('no key');
     await page.click('#new-key .bar button');
+    await page.selectOption('#key-days', '30');
+    await page.click('button[title="Make a key for ada"]');
+    await page.waitForSelector('#new-key code');
+    await page.waitForSelector('table[aria-label="Keys"] td:has-text("valid until")');
+    await page.locator('table[aria-label="Keys"] tr', { hasText: 'valid until' }).getByRole('button').click();
+    await page.click('.sure-yes');
+    await page.waitForSelector('table[aria-label="Keys"] tr.off');
+    await page.click('#new-key .bar button');
     await shot(page, 'console-people-filled');
   });
 
@@ -124,7 +132,7 @@ export async function consoleOfAdmins(browser) {
     await page.keyboard.press('Escape');
     await page.locator('table[aria-label="Keys"] button').click();
     await page.click('.sure-yes');
-    await page.waitForSelector('table[aria-label="Keys"] tr.off');
+    await page.waitForFunction(() => document.querySelectorAll('table[aria-label="Keys"] tr.off').length === 2);
     await page.click('button[title="Remove ada"]');
     await page.click('.sure-yes');
     await page.locator('table[aria-label="Users"]').waitFor({ state: 'detached' });

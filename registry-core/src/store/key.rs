@@ -17,7 +17,7 @@ pub fn hash_key(secret: &str) -> String {
 }
 
 impl ApiKey {
-    /// A new key of 256 random bits, and its secret, which is in no place but here: it is shown once.
+    /// A new key of 256 random bits that does not expire, and its secret, which is in no place but here: it is shown once.
     ///
     /// # Errors
     /// When the system gives no random numbers.
@@ -37,9 +37,15 @@ impl ApiKey {
             sha256,
             delegate,
             created_at: now,
+            expires_at: None,
             revoked_at: None,
         };
         Ok((key, secret))
+    }
+
+    /// Whether it opens something: it is neither revoked nor expired.
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|until| until > now)
     }
 }
 
@@ -55,5 +61,15 @@ mod tests {
         assert_eq!(hash_key(&secret), one.sha256);
         assert_eq!(hash_key("a"), "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb");
         assert!(one.id != other.id && !format!("{one:?}").contains(&secret));
+    }
+
+    #[test]
+    fn a_key_is_valid_until_it_expires_or_is_revoked() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let (key, _) = ApiKey::generate("default", "ada", false, at(0)).unwrap();
+        let expiring = ApiKey { expires_at: Some(at(10)), ..key.clone() };
+        let revoked = ApiKey { revoked_at: Some(at(5)), ..expiring.clone() };
+        let valid = |key: &ApiKey| [4, 9, 10].map(|second| key.is_valid(at(second)));
+        assert_eq!([&key, &expiring, &revoked].map(valid), [[true; 3], [true, true, false], [false; 3]]);
     }
 }

@@ -197,9 +197,9 @@ impl Store for MemoryStore {
         self.read(|state| state.keys.iter().find(|key| key.tenant == tenant && key.id == id).cloned())
     }
 
-    async fn key(&self, sha256: &str) -> StoreResult<Option<ApiKey>> {
+    async fn key(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<ApiKey>> {
         self.read(|state| {
-            let opens = |key: &&ApiKey| key.sha256 == sha256 && key.revoked_at.is_none();
+            let opens = |key: &&ApiKey| key.sha256 == sha256 && key.is_valid(now);
             state.keys.iter().find(opens).cloned()
         })
     }

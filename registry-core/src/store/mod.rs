@@ -97,7 +97,9 @@ pub struct ApiKey {
     pub delegate: bool,
     /// When it was made (UTC).
     pub created_at: Timestamp,
-    /// Since when it opens nothing any more (UTC).
+    /// Until when it opens anything (UTC); `None` is until it is revoked.
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked (UTC).
     pub revoked_at: Option<Timestamp>,
 }
 
@@ -173,25 +175,25 @@ pub trait Store: Send + Sync {
     /// keeps of the user: all of it or nothing.
     async fn remove_user(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<RemovedUser>;
 
-    /// The tenant's keys, oldest first, those that were revoked too.
+    /// The tenant's keys, oldest first, those that were revoked or have expired too.
     async fn keys(&self, tenant: &str) -> StoreResult<Vec<ApiKey>>;
 
-    /// The keys of one user, oldest first, those that were revoked too.
+    /// The keys of one user, oldest first, those that were revoked or have expired too.
     async fn keys_of(&self, tenant: &str, user: &str) -> StoreResult<Vec<ApiKey>>;
 
-    /// The tenant's key of that id, also one that was revoked.
+    /// The tenant's key of that id, also one that was revoked or has expired.
     async fn key_of_id(&self, tenant: &str, id: &str) -> StoreResult<Option<ApiKey>>;
 
-    /// The key of that hash, of whichever tenant, that has not been revoked.
-    async fn key(&self, sha256: &str) -> StoreResult<Option<ApiKey>>;
+    /// The key of that hash, of whichever tenant, unless it was revoked or has expired.
+    async fn key(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<ApiKey>>;
 
-    /// Whether any key, of whichever tenant, still opens anything.
+    /// Whether there is any key, of whichever tenant, that was not revoked. One that has expired counts: whoever gives keys out still wants them asked for.
     async fn has_keys(&self) -> StoreResult<bool>;
 
     /// Keeps a key; false, and nothing is kept, where its user is not known.
     async fn put_key(&self, key: ApiKey) -> StoreResult<bool>;
 
-    /// Revokes the tenant's key of that id; false if there is none that still opens anything.
+    /// Revokes the tenant's key of that id; false if there is none, or it was revoked before.
     async fn revoke_key(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<bool>;
 
     /// Keeps a session; false, and nothing is kept, where its user is not known. The user's oldest sessions beyond `most` give way, and all that have expired.

@@ -42,6 +42,7 @@ pub(crate) const SCHEMA: [&str; 18] = [
     include_str!("schema/connections_postgres.sql"),
     include_str!("schema/chats_context.sql"),
     include_str!("schema/audit_indexes.sql"),
+    include_str!("schema/api_keys_expire_postgres.sql"),
 ];
 
 /// Where the database is.

@@ -160,8 +160,8 @@ impl Store for Shaky {
         self.kept.key_of_id(tenant, id).await
     }
 
-    async fn key(&self, sha256: &str) -> StoreResult<Option<ApiKey>> {
-        self.kept.key(sha256).await
+    async fn key(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<ApiKey>> {
+        self.kept.key(sha256, now).await
     }
 
     async fn has_keys(&self) -> StoreResult<bool> {

@@ -243,7 +243,7 @@ impl Identities {
         let store = &self.settings.store;
         let (tenant, user, delegate) = match &used.by {
             Credential::Key(sha256) => {
-                let key = store.key(sha256).await?.ok_or(IdentityError::NoKey)?;
+                let key = store.key(sha256, SystemClock.now()).await?.ok_or(IdentityError::NoKey)?;
                 let user = store.user(&key.tenant, &key.user).await?.ok_or(IdentityError::NoKey)?;
                 (key.tenant, user, key.delegate)
             }
@@ -296,13 +296,14 @@ impl Identities {
         }
     }
 
-    /// Whether all keys of a user were revoked. A user who never had one uses none, such as the one of `[user]`. With `delegate` only keys that
+    /// Whether all keys of a user were revoked or have expired. A user who never had one uses none, such as the one of `[user]`. With `delegate` only keys that
     /// delegate count, and who has none of these may not act for others.
     async fn is_shut_out(&self, tenant: &str, user: &User, delegate: bool) -> StoreResult<bool> {
         let mut keys = self.settings.store.keys_of(tenant, &user.id).await?;
         // Earlier ones are those of a removed user of the same name.
         keys.retain(|key| key.created_at >= user.created_at);
-        let is_valid = |key: &ApiKey| key.revoked_at.is_none() && (key.delegate || !delegate);
+        let now = SystemClock.now();
+        let is_valid = |key: &ApiKey| key.is_valid(now) && (key.delegate || !delegate);
         Ok((delegate || !keys.is_empty()) && !keys.iter().any(is_valid))
     }
 

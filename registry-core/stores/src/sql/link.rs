@@ -90,6 +90,15 @@ impl Row {
         text.parse().map_err(|_| unexpected(format_args!("`{text}`"), "a time"))
     }
 
+    /// A time; an empty text is none.
+    pub(crate) fn time_if_any(&mut self) -> StoreResult<Option<Timestamp>> {
+        let text = self.text()?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        text.parse().map(Some).map_err(|_| unexpected(format_args!("`{text}`"), "a time"))
+    }
+
     /// A number that is never below zero.
     pub(crate) fn count<T: TryFrom<i64>>(&mut self) -> StoreResult<T> {
         let number = self.int()?;

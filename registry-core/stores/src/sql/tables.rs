@@ -10,7 +10,7 @@ use registry_core::store::{
 };
 
 const KEY_COLUMNS: &str =
-    "SELECT id, tenant, user_id, sha256, delegate, created_at, revoked_at FROM api_keys";
+    "SELECT id, tenant, user_id, sha256, delegate, created_at, expires_at, revoked_at FROM api_keys";
 
 const SESSION_COLUMNS: &str = "SELECT id, tenant, user_id, sha256, created_at, expires_at FROM sessions";
 
@@ -52,10 +52,8 @@ fn api_key(mut row: Row) -> StoreResult<ApiKey> {
         sha256: row.string()?,
         delegate: row.int()? != 0,
         created_at: row.time()?,
-        revoked_at: match &*row.text()? {
-            "" => None,
-            at => Some(at.parse().map_err(StoreError::corrupt)?),
-        },
+        expires_at: row.time_if_any()?,
+        revoked_at: row.time_if_any()?,
     })
 }
 
@@ -198,9 +196,10 @@ impl Store for SqlStore {
         self.read_one(statement!(sql, tenant, id), api_key).await
     }
 
-    async fn key(&self, sha256: &str) -> StoreResult<Option<ApiKey>> {
-        let sql = format!("{KEY_COLUMNS} WHERE sha256 = $1 AND revoked_at = ''");
-        self.read_one(statement!(sql, sha256), api_key).await
+    async fn key(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<ApiKey>> {
+        let valid = "revoked_at = '' AND (expires_at = '' OR expires_at > $2)";
+        let sql = format!("{KEY_COLUMNS} WHERE sha256 = $1 AND {valid}");
+        self.read_one(statement!(sql, sha256, now), api_key).await
     }
 
     async fn has_keys(&self) -> StoreResult<bool> {
@@ -209,11 +208,11 @@ impl Store for SqlStore {
     }
 
     async fn put_key(&self, key: ApiKey) -> StoreResult<bool> {
-        let sql = "INSERT INTO api_keys (id, tenant, user_id, sha256, delegate, created_at, revoked_at) \
-                   SELECT $1, $2, $3, $4, $5, $6, $7 \
+        let sql = "INSERT INTO api_keys (id, tenant, user_id, sha256, delegate, created_at, expires_at, revoked_at) \
+                   SELECT $1, $2, $3, $4, $5, $6, $7, $8 \
                    WHERE EXISTS (SELECT 1 FROM users WHERE tenant = $2 AND id = $3) RETURNING id";
-        let ApiKey { id, tenant, user, sha256, delegate, created_at, revoked_at } = key;
-        let put = statement!(sql, id, tenant, user, sha256, delegate, created_at, revoked_at);
+        let ApiKey { id, tenant, user, sha256, delegate, created_at, expires_at, revoked_at } = key;
+        let put = statement!(sql, id, tenant, user, sha256, delegate, created_at, expires_at, revoked_at);
         Ok(!self.change(put).await?.is_empty())
     }
 

@@ -423,6 +423,7 @@ async fn store_contract(store: &dyn Store) {
         sha256: sha256.to_owned(),
         delegate: id == "k2",
         created_at: at("12:00:00"),
+        expires_at: None,
         revoked_at: None,
     };
     assert_eq!(store.has_keys().await, Ok(false));
@@ -430,14 +431,14 @@ async fn store_contract(store: &dyn Store) {
         store.put_key(key(id, hash)).await.unwrap();
     }
     assert_eq!(store.keys("default").await.unwrap(), [key("k2", "ff"), key("k1", "ee")]);
-    assert_eq!(store.key("ff").await.unwrap(), Some(key("k2", "ff")));
-    assert_eq!(store.key("00").await.unwrap(), None);
+    assert_eq!(store.key("ff", at("12:30:00")).await.unwrap(), Some(key("k2", "ff")));
+    assert_eq!(store.key("00", at("12:30:00")).await.unwrap(), None);
     raised().await;
     assert!(!store.revoke_key("other", "k2", at("13:00:00")).await.unwrap());
     assert!(store.revoke_key("default", "k2", at("13:00:00")).await.unwrap());
     raised().await;
     assert!(!store.revoke_key("default", "k2", at("14:00:00")).await.unwrap());
-    assert_eq!(store.key("ff").await.unwrap(), None);
+    assert_eq!(store.key("ff", at("12:30:00")).await.unwrap(), None);
     let revoked = ApiKey { revoked_at: Some(at("13:00:00")), ..key("k2", "ff") };
     assert_eq!(store.keys("default").await.unwrap(), [revoked.clone(), key("k1", "ee")]);
     assert_eq!(store.key_of_id("default", "k2").await, Ok(Some(revoked.clone())));
@@ -461,7 +462,7 @@ async fn store_contract(store: &dyn Store) {
     store.put_user("default", ada).await.unwrap();
     let nobodys = ApiKey { user: "nobody".to_owned(), ..key("k9", "99") };
     assert!(!store.put_key(nobodys).await.unwrap());
-    assert_eq!(store.key("99").await.unwrap(), None);
+    assert_eq!(store.key("99", at("12:30:00")).await.unwrap(), None);
     raised().await;
 
     // With a user go the keys, and nobody else's.
@@ -476,10 +477,13 @@ async fn store_contract(store: &dyn Store) {
     raised().await;
     assert!(!store.remove_user("default", "none", at("15:00:00")).await.unwrap().was_known);
     assert!(!store.remove_user("nobody's", "carl", at("15:00:00")).await.unwrap().was_known);
-    assert_eq!(store.key("dd").await.unwrap(), Some(of_carl("k3", "dd")));
+    assert_eq!(store.key("dd", at("12:30:00")).await.unwrap(), Some(of_carl("k3", "dd")));
     assert!(store.remove_user("default", "carl", at("15:00:00")).await.unwrap().was_known);
     raised().await;
-    assert_eq!((store.user("default", "carl").await.unwrap(), store.key("dd").await.unwrap()), (None, None));
+    assert_eq!(
+        (store.user("default", "carl").await.unwrap(), store.key("dd", at("12:30:00")).await.unwrap()),
+        (None, None)
+    );
     let gone = ApiKey { revoked_at: Some(at("15:00:00")), ..of_carl("k3", "dd") };
     assert_eq!(store.keys("default").await.unwrap(), [revoked.clone(), key("k1", "ee"), gone.clone()]);
     assert_eq!(store.keys_of("default", "ada").await.unwrap(), [revoked, key("k1", "ee")]);
@@ -487,13 +491,23 @@ async fn store_contract(store: &dyn Store) {
     assert_eq!(store.keys_of("other", "carl").await.unwrap(), std::slice::from_ref(&theirs));
     assert_eq!(store.keys_of("other", "ada").await.unwrap(), []);
     assert_eq!(store.user("other", "carl").await.unwrap(), Some(carl));
-    assert_eq!(store.key("cc").await.unwrap(), Some(theirs));
+    assert_eq!(store.key("cc", at("12:30:00")).await.unwrap(), Some(theirs));
     assert!(!store.remove_user("default", "carl", at("16:00:00")).await.unwrap().was_known);
 
     // One of any tenant is one.
     assert!(store.revoke_key("default", "k1", at("13:00:00")).await.unwrap());
     assert_eq!(store.has_keys().await, Ok(true));
     assert!(store.revoke_key("other", "k4", at("13:00:00")).await.unwrap());
+    assert_eq!(store.has_keys().await, Ok(false));
+
+    // One that has expired opens nothing, is listed, and is revoked as any other.
+    let expiring = ApiKey { expires_at: Some(at("12:30:00")), ..key("k5", "aa") };
+    assert!(store.put_key(expiring.clone()).await.unwrap());
+    assert_eq!(store.key("aa", at("12:29:59")).await, Ok(Some(expiring.clone())));
+    assert_eq!(store.key("aa", at("12:30:00")).await, Ok(None));
+    assert_eq!(store.key_of_id("default", "k5").await, Ok(Some(expiring)));
+    assert_eq!(store.has_keys().await, Ok(true));
+    assert!(store.revoke_key("default", "k5", at("14:00:00")).await.unwrap());
     assert_eq!(store.has_keys().await, Ok(false));
 }
 

@@ -5,7 +5,7 @@ import { checked, getJson, send } from '../state/api.js';
 /** @import { ApprovalRule, Library, Tool } from '../state/types.d.ts' */
 
 /** @typedef {{ id: string, level: string, personas: string[], created_at: string, keys: number }} User */
-/** @typedef {{ id: string, user: string, delegate: boolean, created_at: string, revoked_at: string | null }} Key */
+/** @typedef {{ id: string, user: string, delegate: boolean, created_at: string, expires_at: string | null, revoked_at: string | null }} Key */
 /** @typedef {{ name: string, allowed_modules: string[], users?: string[] }} Persona */
 /**
  * @typedef {object} Entry
@@ -137,8 +137,8 @@ export const assign = (id, personas) => send(`api/users/${name(id)}/personas`, {
 
 /** @returns {Promise<Key[]>} */
 export const keys = async () => (await getJson('api/keys')).keys;
-/** @param {string} user @param {boolean} delegate @returns {Promise<Key & { key: string }>} */
-export const createKey = async (user, delegate) => (await send('api/keys', { user, delegate })).json();
+/** @param {string} user @param {boolean} delegate @param {Date | null} until @returns {Promise<Key & { key: string }>} */
+export const createKey = async (user, delegate, until) => (await send('api/keys', { user, delegate, expires_at: until })).json();
 /** @param {string} id */
 export const revokeKey = (id) => remove(`api/keys/${name(id)}`);
 

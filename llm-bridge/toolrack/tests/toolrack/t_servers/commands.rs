@@ -44,7 +44,11 @@ async fn l5_a_command_is_about_one_tenant() {
     rack.done(&[&["user", "add", "ada"][..], &acme].concat());
     rack.done(&["user", "add", "ada"]);
     let theirs = rack.done(&[&["key", "create", "ada"][..], &acme].concat()).trim().to_owned();
-    let (_, ours) = rack.key("ada", &[]);
+    let (_, ours) = rack.key("ada", &["--days", "30"]);
+    assert!(!rack.run(&["key", "create", "ada", "--days", "0"]).status.success());
+    let in_30_days = (jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * 30)).to_string();
+    let listed = rack.done(&["key", "list"]);
+    assert!(listed.contains(&in_30_days[..10]), "{listed}");
     let (server, client) = (rack.serve(), client());
     assert_eq!(server.call(&client, &theirs, "count.free").await.status(), StatusCode::OK);
     rack.done(&[&["tools", "disable", "count.free"][..], &acme].concat());

@@ -15,6 +15,11 @@ import { Erase } from './erase.js';
 
 /** @import { Key, User } from '../api.js' */
 
+/** A day in milliseconds. */
+const DAY = 86_400_000;
+/** For how many days a new key may be valid; 0 is until it is revoked. */
+const VALID_DAYS = [0, 7, 30, 90, 365];
+
 export function People() {
   const users = useLoaded(api.users);
   const keys = useLoaded(api.keys);
@@ -22,8 +27,9 @@ export function People() {
   const again = () => { users.again(); keys.again(); };
   const { fault, busy, change } = useChange(again);
   const [made, setMade] = useState(/** @type {{ user: string, key: string } | null} */ (null));
+  const [days, setDays] = useState(0);
   const make = (/** @type {string} */ user, /** @type {boolean} */ delegate) => change(async () => {
-    const { key } = await api.createKey(user, delegate);
+    const { key } = await api.createKey(user, delegate, days ? new Date(Date.now() + days * DAY) : null);
     setMade({ user, key });
   }, c.keyMade(user));
   const names = (personas.value ?? []).map(({ name }) => name);
@@ -45,6 +51,8 @@ export function People() {
     ${made && html`<div class="card" id="new-key" role="status"><p>${c.newKey(made.user)}</p><p><code>${made.key}</code> <${CopyButton} text=${() => made.key} /></p>
       <p class="bar"><button type="button" onClick=${() => setMade(null)}>${c.isCopied}</button></p></div>`}
     <h2>${c.keys}</h2>
+    <div class="bar"><label><span>${c.keysAreValid}</span><select id="key-days" onChange=${(/** @type {any} */ event) => setDays(Number(event.target.value))}>
+      ${VALID_DAYS.map((one) => html`<option value=${one} selected=${one === days}>${one ? c.days(one) : c.untilRevoked}</option>`)}</select></label></div>
     ${keys.value && html`<${Keys} keys=${keys.value} busy=${busy} onRevoke=${(/** @type {string} */ id) => change(() => api.revokeKey(id), c.revoked(id))} />`}
     <${Erase} onErased=${again} />`;
 }
@@ -108,12 +116,18 @@ function TakeLast({ user, onSure, onEnd }) {
 
 /** @param {{ keys: Key[], busy: boolean, onRevoke: (id: string) => void }} properties */
 function Keys({ keys, busy, onRevoke }) {
+  const now = Date.now();
+  const state = (/** @type {Key} */ { expires_at: until, revoked_at: revoked }) => {
+    if (revoked) return c.revokedAt(exact(revoked));
+    if (!until) return c.valid;
+    return Date.parse(until) > now ? c.validUntil(exact(until)) : c.expiredAt(exact(until));
+  };
   return html`<${Table} label=${c.keys} empty=${c.noKeys} columns=${[c.key, c.user, c.since, c.state, c.actions]}
-    rows=${keys.map((key) => ({ key: key.id, off: key.revoked_at !== null, cells: [
+    rows=${keys.map((key) => ({ key: key.id, off: key.revoked_at !== null || (key.expires_at !== null && Date.parse(key.expires_at) <= now), cells: [
       html`<code>${key.id}</code>${key.delegate && html` <span class="badge">${c.delegates}</span>`}`,
       key.user,
       exact(key.created_at),
-      key.revoked_at ? c.revokedAt(exact(key.revoked_at)) : c.valid,
+      state(key),
       !key.revoked_at && html`<${Sure} word=${c.revoke} title=${c.revokeWhat(key.id)} question=${c.revokeKey(key.id, key.user)} disabled=${busy} onSure=${() => onRevoke(key.id)} />`,
     ] }))} />`;
 }

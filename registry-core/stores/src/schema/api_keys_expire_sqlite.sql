@@ -1,0 +1,2 @@
+-- Keys that were made before hold until they are revoked.
+ALTER TABLE api_keys ADD COLUMN expires_at TEXT NOT NULL DEFAULT '';
