@@ -35,6 +35,9 @@ pub struct Access {
     /// The configured user's key.
     #[debug(skip)]
     pub api_key: Option<String>,
+    /// A key that opens `/metrics` and nothing else.
+    #[debug(skip)]
+    pub metrics_key: Option<String>,
     /// Whether every request needs a key, as it does if `api_key` is set. Otherwise a request without one is the configured user's,
     /// which is for loopback only.
     pub key_required: bool,

@@ -6,6 +6,7 @@ use axum::{
 };
 use form_urlencoded::parse;
 use serde_json::{Value, json};
+use subtle::ConstantTimeEq;
 
 /// A place of a key.
 #[derive(Debug, Clone, Copy)]
@@ -111,6 +112,12 @@ impl SentKey {
 
     pub(super) fn as_str(&self) -> Option<&str> {
         self.key.as_deref()
+    }
+
+    /// Whether it is this one, where one is configured: in constant time for keys of equal length.
+    pub(super) fn is(&self, configured: Option<&str>) -> bool {
+        let (Some(wanted), Some(given)) = (configured, self.as_str()) else { return false };
+        given.as_bytes().ct_eq(wanted.as_bytes()).into()
     }
 
     /// The secret of the browser's session.

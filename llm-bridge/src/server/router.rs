@@ -108,7 +108,6 @@ pub(super) fn routes(
         .add("/api/files/{*file}", files::read, files::operation())
         .merge(documents::routes())
         .add("/manifest", modules::manifest, modules::manifest_operation())
-        .add("/metrics", metrics::scrape, metrics::operation())
         .add("/api/traces", traces::list, traces::list_operation())
         .add("/api/traces/{id}", traces::read, traces::operation())
         .add("/api/modules/{module}/accept", modules::accept, modules::accept_operation())
@@ -155,7 +154,8 @@ pub(super) fn routes(
         .merge(models::routes())
         .merge(ollama::routes())
         .merge(passed::routes())
-        .behind_key(Arc::clone(&identities));
+        .behind_key(Arc::clone(&identities))
+        .merge(metrics::routes(&app, &identities));
     // The page and the server's health need no key: a browser cannot send one with its first request.
     let (router, operations) = page::routes()
         .add("/healthz", health::health, health::operation("health"))

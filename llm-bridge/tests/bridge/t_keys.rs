@@ -366,3 +366,27 @@ async fn a34_a_large_message_to_mcp_is_refused_or_holds_up_nobody() {
     assert_eq!(opened.status(), StatusCode::OK);
     assert!(healthy > 3, "it held up others");
 }
+
+#[tokio::test]
+async fn the_key_of_the_metrics_opens_them_and_nothing_else() {
+    for api_key in [None, Some("sesame".to_owned())] {
+        let access = Access { api_key, metrics_key: Some("scrape".into()), ..Access::default() };
+        let rack = Rack::start(access).await;
+        let get = async |path: &str, key: &str| {
+            let request =
+                ask(&rack, Method::GET, path).bearer_auth(key).header(header::HOST, "toolrack.lan:1");
+            request.send().await.unwrap()
+        };
+        let scraped = get("/metrics", "scrape").await;
+        assert_eq!(scraped.status(), StatusCode::OK);
+        assert!(scraped.text().await.unwrap().contains("toolrack_"));
+        for path in ["/api/tools", "/api/account", "/v1/models", "/api/audit"] {
+            assert_eq!(get(path, "scrape").await.status(), StatusCode::UNAUTHORIZED, "{path}");
+        }
+        let guest = rack.user("default", "guest", Permission::Guest).await;
+        assert_eq!(get("/metrics", &guest).await.status(), StatusCode::FORBIDDEN);
+        let nobody = ask(&rack, Method::GET, "/metrics").bearer_auth("scrap3").send().await.unwrap();
+        let open = rack.client.get(format!("{}/metrics", rack.base)).send().await.unwrap();
+        assert_eq!(nobody.status(), open.status());
+    }
+}

@@ -23,7 +23,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// What lays out each version of the tables from the one before. Once released, none is ever changed.
-pub(crate) const SCHEMA: [&str; 18] = [
+pub(crate) const SCHEMA: [&str; 19] = [
     include_str!("schema/postgres.sql"),
     include_str!("schema/postgres_dead_letters.sql"),
     include_str!("schema/modules.sql"),

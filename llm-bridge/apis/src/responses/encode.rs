@@ -22,6 +22,9 @@ use crate::{
     ToolStatus, TurnEvent, Usage, openai::error_body,
 };
 
+/// How many bytes of events a response may have whose items are repeated while it goes on.
+const MAX_REPEATED: usize = 64 * 1024;
+
 /// Encodes a turn.
 #[derive(Debug)]
 pub(super) struct ResponseEncoder {
@@ -38,6 +41,8 @@ pub(super) struct ResponseEncoder {
     model: String,
     begun: bool,
     sequence_number: u64,
+    /// How many bytes the events have so far, without those that repeat.
+    written: usize,
     /// The finished items at their index; null for those that are not finished.
     output: Vec<Value>,
     text: Option<OpenText>,
@@ -96,6 +101,7 @@ impl ResponseEncoder {
             model: String::new(),
             begun: false,
             sequence_number: 0,
+            written: 0,
             output: Vec::new(),
             text: None,
             calls: Vec::new(),
@@ -108,9 +114,10 @@ impl ResponseEncoder {
 
     fn emit(&mut self, kind: &'static str, body: impl Serialize, out: &mut Vec<u8>) {
         if self.stream {
-            let event = Event { kind, sequence_number: self.sequence_number, body };
+            let (event, before) = (Event { kind, sequence_number: self.sequence_number, body }, out.len());
             Framing::Sse.append(out, Some(kind), &event);
             self.sequence_number += 1;
+            self.written += out.len() - before;
         }
     }
 
@@ -151,16 +158,44 @@ impl ResponseEncoder {
         head.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// Says that the answer goes on, and what happens to a tool. What can be large has been said, or comes at the end.
+    /// Says that the answer goes on, and what happens to a tool. Clients take the response of the event for all that there is, so that it has
+    /// the items so far; where these are large, the event is one without a response.
     fn go_on(&mut self, details: Option<Value>, out: &mut Vec<u8>) {
-        let mut response = self.head("in_progress", Ending::default());
-        response.extend(self.echo.clone());
-        response.extend([("tools".to_owned(), json!([])), ("instructions".to_owned(), Value::Null)]);
-        let mut body = json!({ "response": response });
-        if let Value::Object(fields) = &mut body {
-            fields.extend(details.map(|details| ("x_toolrack".to_owned(), details)));
+        let written = self.written;
+        let mut body = Map::new();
+        let kind = if written > MAX_REPEATED {
+            "keepalive"
+        } else {
+            let mut response = self.head("in_progress", Ending::default());
+            response.insert("output".to_owned(), self.items_so_far().into());
+            response.extend(self.echo.clone());
+            response.extend([("tools".to_owned(), json!([])), ("instructions".to_owned(), Value::Null)]);
+            body.insert("response".to_owned(), response.into());
+            "response.in_progress"
+        };
+        body.extend(details.map(|details| ("x_toolrack".to_owned(), details)));
+        self.emit(kind, body, out);
+        self.written = written;
+    }
+
+    /// The finished items, and the open ones with what they have.
+    fn items_so_far(&self) -> Vec<Value> {
+        let text = self.text.iter().map(|OpenText { kind, place, text, seal }| {
+            let part = (!text.is_empty()).then(|| kind.part(text));
+            (place, kind.item(place, part, seal.as_deref(), Status::InProgress))
+        });
+        let calls = self.calls.iter().filter(|open| !open.is_done);
+        let calls = calls.map(|open| (&open.place, call_item(&open.place, &open.call, Status::InProgress)));
+        let server_calls = self.server_calls.iter().map(|ServerCall { place, name, arguments, .. }| {
+            (place, server_call_item(place, name, arguments, None))
+        });
+        let mut items = self.output.clone();
+        for (place, item) in text.chain(calls).chain(server_calls) {
+            if let Some(slot) = items.get_mut(place.index) {
+                *slot = self.namespaces.restore(item);
+            }
         }
-        self.emit("response.in_progress", body, out);
+        items
     }
 
     /// Begins an item at the next index.

@@ -84,6 +84,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// Key that clients must send.
     pub api_key: Option<Secret>,
+    /// Key that opens `/metrics` and nothing else.
+    pub metrics_key: Option<Secret>,
     /// Names of this server besides `localhost` and IP addresses.
     pub allowed_hosts: Vec<String>,
     /// Origins besides this server's own whose pages may use it.
@@ -169,6 +171,7 @@ impl Default for Settings {
             model: None,
             data_dir: ".toolrack".into(),
             api_key: None,
+            metrics_key: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             max_connections: None,
@@ -246,6 +249,8 @@ impl Settings {
         let variable = || std::env::var(API_KEY_VARIABLE).ok().map(Secret);
         let given = flags.api_key.and_then(|flag| key(Some(flag)).or_else(|| key(variable())));
         self.api_key = given.or_else(|| key(self.api_key.take()));
+        let given = std::env::var("TOOLRACK_METRICS_KEY").ok().map(Secret);
+        self.metrics_key = key(given).or_else(|| key(self.metrics_key.take()));
         if let Some(folder) = flags.data_dir.filter(|folder| !folder.as_os_str().is_empty()) {
             self.data_dir = folder;
         }
@@ -413,6 +418,7 @@ impl Settings {
         self.with_uploads(ServerSettings {
             access: Access {
                 api_key: self.api_key.clone().map(|key| key.0),
+                metrics_key: self.metrics_key.clone().map(|key| key.0),
                 // Behind a proxy everybody comes from this machine.
                 key_required: self.sign_in.is_some() || !self.listen.ip().is_loopback(),
                 allowed_hosts: self.allowed_hosts.iter().cloned().chain(public).collect(),

@@ -196,6 +196,7 @@ impl Settings {
             "model": self.model,
             "data_dir": self.data_dir.display().to_string(),
             "api_key": key(&self.api_key),
+            "metrics_key": key(&self.metrics_key),
             "max_connections": self.most_connections(),
             "drain_seconds": self.drain_seconds,
             "shutdown_seconds": self.shutdown_seconds,

@@ -12,7 +12,6 @@ use registry_core::{
     clock::{Clock, SystemClock},
     store::{ApiKey, KEY_PREFIX, Store, StoreError, StoreResult, User, hash_key},
 };
-use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 use toolrack_remote::mcp::oauth::Connections;
@@ -131,6 +130,10 @@ impl Identities {
         if self.is_configured_key(key) {
             return self.configured(persona.as_deref()).await;
         }
+        // Where no key is required, one that opens something else is not the same as none.
+        if self.is_metrics_key(key) {
+            return Err(IdentityError::NoKey);
+        }
         match self.credential(key).await? {
             Some(by) => {
                 let is_token = matches!(by, Credential::Token(_));
@@ -172,7 +175,7 @@ impl Identities {
 
     /// Whether a credential is somebody's.
     pub(in crate::server) async fn accepts(&self, key: &SentKey) -> StoreResult<bool> {
-        if self.is_configured_key(key) {
+        if self.is_configured_key(key) || self.is_metrics_key(key) {
             return Ok(true);
         }
         let Ok(Some(by)) = self.credential(key).await else { return Ok(false) };
@@ -184,9 +187,12 @@ impl Identities {
     }
 
     fn is_configured_key(&self, key: &SentKey) -> bool {
-        let (Some(wanted), Some(given)) = (&self.access().api_key, key.as_str()) else { return false };
-        // Constant time for keys of equal length.
-        given.as_bytes().ct_eq(wanted.as_bytes()).into()
+        key.is(self.access().api_key.as_deref())
+    }
+
+    /// Whether it is the key that opens `/metrics` alone.
+    pub(in crate::server) fn is_metrics_key(&self, key: &SentKey) -> bool {
+        key.is(self.access().metrics_key.as_deref())
     }
 
     pub(super) async fn configured(
