@@ -88,6 +88,8 @@ pub struct Failure {
     pub message: String,
     /// The path of the field that is wrong.
     pub param: Option<String>,
+    /// By what clients of OpenAI's APIs tell it from others, where it is not said by its kind.
+    pub code: Option<&'static str>,
     /// The model server's own error, if it said so.
     pub upstream: Option<Box<UpstreamDetails>>,
     /// `Retry-After`: seconds, or a date.
@@ -115,6 +117,7 @@ impl Failure {
             status: kind.status(),
             message: message.into(),
             param: None,
+            code: None,
             upstream: None,
             retry_after: None,
             should_retry: None,

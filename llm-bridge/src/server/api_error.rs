@@ -148,6 +148,10 @@ impl IntoResponse for ApiError {
         if let Some(seconds) = self.retry_after_seconds {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
+        // SDKs send a request again after any other 5xx.
+        if self.status == StatusCode::NOT_IMPLEMENTED {
+            response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
+        }
         let is_unauthorized = self.status == StatusCode::UNAUTHORIZED;
         let usual = is_unauthorized.then(|| HeaderValue::from_static(CHALLENGE));
         if let Some(challenge) = self.challenge.clone().or(usual) {

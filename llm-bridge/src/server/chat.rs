@@ -84,6 +84,13 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         summary: "The same, as Gemini's `MODEL:generateContent`: <https://ai.google.dev/api/generate-content>",
     },
     Endpoint {
+        path: "/v1alpha/models/{*call}",
+        front: &GeminiFront,
+        stream: Framing::Sse,
+        id: "generate_content_v1alpha",
+        summary: "The same, as Gemini's `MODEL:generateContent`: <https://ai.google.dev/api/generate-content>",
+    },
+    Endpoint {
         path: "/v1/models/{*call}",
         front: &GeminiFront,
         stream: Framing::Sse,
@@ -217,7 +224,10 @@ async fn answer(
         false => whole(front, answering, app.closing).await,
     };
     if let Some(id) = trace_id {
-        response.headers_mut().insert(traces::TRACE_HEADER, id);
+        // SDKs of OpenAI and Anthropic show what they find here in their errors.
+        for name in [traces::TRACE_HEADER, "x-request-id", "request-id"] {
+            response.headers_mut().insert(name, id.clone());
+        }
     }
     Ok(response)
 }

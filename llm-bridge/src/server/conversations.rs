@@ -176,7 +176,8 @@ pub(super) fn id_of(item: &Value) -> Option<&str> {
 
 fn not_continued(id: &str, error: ConversationError) -> Failure {
     let not_found = format!("Previous response with id '{id}' not found: {error}");
-    failure("previous_response_id", FailureKind::NotFound, not_found, error)
+    let code = (error == ConversationError::Unknown).then_some("previous_response_not_found");
+    Failure { code, ..failure("previous_response_id", FailureKind::InvalidRequest, not_found, error) }
 }
 
 fn no_item(id: &str, error: ConversationError) -> Failure {

@@ -44,10 +44,15 @@ pub(super) fn is_at(path: &str, place: &str) -> bool {
     path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Whether a path is below a version that Gemini's API alone has.
+fn is_of_gemini(path: &str) -> bool {
+    ["/v1beta", "/v1alpha"].iter().any(|version| is_at(path, version))
+}
+
 /// The API that a request is in, where its errors have another shape than OpenAI's.
 fn front_of(request: &Request) -> Option<StaticFront> {
     let path = request.uri().path();
-    let front: StaticFront = if is_at(path, "/v1beta") || is_at(path, "/v1/models") {
+    let front: StaticFront = if is_of_gemini(path) || is_at(path, "/v1/models") {
         match request.method() {
             &Method::POST => &GeminiFront,
             _ => list_front_of(request),
@@ -56,6 +61,11 @@ fn front_of(request: &Request) -> Option<StaticFront> {
         endpoint.front
     } else if is_ollama_only(path) || OLLAMA.iter().any(|place| is_at(path, place)) {
         &OllamaFront::Chat
+    } else if request.headers().contains_key("anthropic-version") {
+        // What these APIs have and this server has not.
+        &AnthropicFront
+    } else if request.headers().contains_key("x-goog-api-key") {
+        &GeminiFront
     } else {
         return None;
     };
@@ -69,7 +79,7 @@ fn list_front_of(request: &Request) -> ListFront {
     if headers.contains_key("anthropic-version") {
         &AnthropicFront
     } else if headers.contains_key("x-goog-api-key")
-        || is_at(uri.path(), "/v1beta")
+        || is_of_gemini(uri.path())
         || uri.query().is_some_and(|query| query.split('&').any(is_key))
     {
         &GeminiFront
@@ -117,6 +127,10 @@ pub(super) async fn read(front: StaticFront, request: Request) -> Result<(Parts,
         let message = "send the request as `Content-Type: application/json`";
         return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message));
     }
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        let message = "send the body as it is, without `Content-Encoding`";
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message));
+    }
     let (parts, body) = request.into_parts();
     let bytes = read_bytes(Request::from_parts(parts.clone(), body)).await?;
     Ok((parts, bytes))
@@ -148,6 +162,21 @@ mod tests {
                 };
                 assert_eq!(shape, api, "{path}");
             }
+        }
+    }
+
+    #[test]
+    fn errors_at_addresses_that_are_not_here_have_the_shape_of_the_client() {
+        for (header, path, api) in [
+            ("anthropic-version", "/v1/files", Some(Provider::Anthropic)),
+            ("anthropic-version", "/v1/v1/messages", Some(Provider::Anthropic)),
+            ("x-goog-api-key", "/upload/v1beta/files", Some(Provider::Gemini)),
+            ("x-goog-api-key", "/v1alpha/cachedContents", Some(Provider::Gemini)),
+            ("accept", "/v1/files", None),
+        ] {
+            let request = Request::builder().method(Method::POST).uri(path).header(header, "x");
+            let front = front_of(&request.body(Body::empty()).unwrap());
+            assert_eq!(front.map(|front| front.api()), api, "{path}");
         }
     }
 }

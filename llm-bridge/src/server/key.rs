@@ -22,7 +22,7 @@ pub(super) enum Place {
 /// The query parameter of Gemini's API.
 const PARAMETER: &str = "key";
 /// The paths of Gemini's API, where the parameter is read: elsewhere it may mean something else.
-const PATHS_WITH_PARAMETER: [&str; 2] = ["/v1beta", "/v1/models"];
+const PATHS_WITH_PARAMETER: [&str; 3] = ["/v1beta", "/v1alpha", "/v1/models"];
 
 /// All places of keys. The first that has one counts, valid or not.
 pub(super) const PLACES: [Place; 5] = [
@@ -37,7 +37,7 @@ pub(super) const PLACES: [Place; 5] = [
 /// What the document says of all places but the query parameter.
 const ABOUT: &str = "A user's key, which begins with `trk_`, or the `api_key` of the configuration. On loopback none \
     is needed unless `api_key` is configured.";
-const ABOUT_PARAMETER: &str = "The same in the query, which is read below `/v1beta` and `/v1/models` only. Prefer a header: \
+const ABOUT_PARAMETER: &str = "The same in the query, which is read below `/v1beta`, `/v1alpha` and `/v1/models` only. Prefer a header: \
     proxies write queries to their logs.";
 
 impl Place {
@@ -162,6 +162,7 @@ mod tests {
         for (uri, key, left) in [
             ("/v1beta/models/m:generateContent?key=k", Some("k"), "/v1beta/models/m:generateContent"),
             ("/v1beta/models?alt=sse&key=a%2Bb&x=1", Some("a+b"), "/v1beta/models?alt=sse&x=1"),
+            ("/v1alpha/models?key=k", Some("k"), "/v1alpha/models"),
             ("/v1/models/?%6Bey=k&key=l", Some("k"), "/v1/models/"),
             ("http://a:80/v1/models?key=k&alt=sse", Some("k"), "http://a/v1/models?alt=sse"),
             ("/v1/models?key=", None, "/v1/models"),

@@ -23,7 +23,7 @@ use super::{
 use crate::{turn::PLAIN, upstream::UpstreamReport};
 
 const FORMS: &str = "In Anthropic's form for a request with the header `anthropic-version`, in Gemini's for one with \
-    `x-goog-api-key` or `?key=` and below `/v1beta`, otherwise in OpenAI's. `NAME:plain` is the model `NAME` without the server's tools.";
+    `x-goog-api-key` or `?key=` and below `/v1beta` and `/v1alpha`, otherwise in OpenAI's. `NAME:plain` is the model `NAME` without the server's tools.";
 
 /// The routes of the lists.
 pub(super) fn routes() -> Routes {
@@ -34,7 +34,13 @@ pub(super) fn routes() -> Routes {
             list,
             list_operation("list_models_v1beta").answers::<JsonObject>(200, "The models."),
         )
+        .add(
+            "/v1alpha/models",
+            list,
+            list_operation("list_models_v1alpha").answers::<JsonObject>(200, "The models."),
+        )
         .add("/v1/models/{*call}", show, show_operation("get_model"))
+        .add("/v1alpha/models/{*call}", show, show_operation("get_model_v1alpha"))
         .add("/v1beta/models/{*call}", show, show_operation("get_model_v1beta"))
         .add("/api/upstreams", upstreams, upstreams_operation())
 }

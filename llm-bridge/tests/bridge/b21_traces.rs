@@ -94,7 +94,9 @@ async fn ask(rack: &Rack, traceparent: Option<&str>) -> Option<String> {
     let request =
         traceparent.into_iter().fold(request, |request, value| request.header("traceparent", value));
     let answered = within(request.send()).await.unwrap();
-    let id = answered.headers().get("x-toolrack-trace").map(|id| id.to_str().unwrap().to_owned());
+    let said = |name| answered.headers().get(name).map(|id| id.to_str().unwrap().to_owned());
+    let id = said("x-toolrack-trace");
+    assert_eq!([said("x-request-id"), said("request-id")], [id.clone(), id.clone()]);
     assert!(within(answered.text()).await.unwrap().contains("41001"));
     id
 }

@@ -124,11 +124,17 @@ impl StreamEncoder {
         }
     }
 
+    /// What was used. Where the model server has not counted, what was said at the beginning still holds.
+    fn counted(&self, usage: Usage) -> Usage {
+        let input = if usage.input == 0 { self.prompt } else { usage.input };
+        Usage { input, ..usage }
+    }
+
     fn begin(&mut self, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
-        let usage = Usage { input: self.prompt, ..Usage::default() };
+        let usage = self.counted(Usage::default());
         let message = Message {
             id: &new_id(),
             kind: "message",
@@ -299,7 +305,8 @@ impl Encode for StreamEncoder {
                 let (stop_reason, stop_sequence) = stop_of(&reason, &self.stops);
                 let passing = Fields { fields: self.passing.to(API), but: OWN };
                 let delta = MessageDelta { stop_reason, stop_sequence, passing };
-                send(out, "message_delta", Finished { delta, usage: UsageJson::of(&usage) });
+                let usage = UsageJson::of(&self.counted(usage));
+                send(out, "message_delta", Finished { delta, usage });
             }
             TurnEvent::Failed(failure) => {
                 self.failed = true;

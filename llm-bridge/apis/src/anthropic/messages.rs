@@ -120,6 +120,10 @@ fn read_block(item: Field<'_>, place: Place) -> Result<Vec<Part>, BadRequest> {
             parts: read_blocks(&mut block, "content", Place::Result)?,
             is_error: block.bool("is_error")?.unwrap_or(false),
         }),
+        // What a client's search of tools has found. All tools are offered, so that the model needs no more than to hear of it.
+        "tool_reference" if place == Place::Result => {
+            Content::Text(format!("The tool `{}` is available.", required(&mut block, "tool_name")?))
+        }
         _ => Content::Opaque(API, RawJson::from(source)),
     };
     let passing = match content {

@@ -17,7 +17,7 @@ impl ListModels for OllamaFront {
 
     fn model(&self, model: &ListedModel) -> http::Response<Vec<u8>> {
         let mut capabilities = if model.embeds { vec!["embedding"] } else { vec!["completion", "tools"] };
-        if model.can(&["vision", "multimodal", "image", "vlm"]) {
+        if model.pictures.unwrap_or_else(|| model.can(&["vision", "multimodal", "image", "vlm"])) {
             capabilities.push("vision");
         }
         if model.can(&["thinking", "reasoning"]) {

@@ -116,7 +116,7 @@ pub(crate) fn error_body(failure: &Failure) -> Value {
     let code = match (upstream.and_then(|upstream| upstream.code.as_ref()), failure.kind) {
         (Some(code), _) => json!(code),
         (None, FailureKind::ContextLength) => json!("context_length_exceeded"),
-        (None, _) => Value::Null,
+        (None, _) => json!(failure.code),
     };
     let mut error = json!({
         "message": failure.message,

@@ -436,6 +436,16 @@ fn g12_a_list_says_whether_a_model_sees_pictures_where_its_server_does() {
         let told: Value = serde_json::from_slice(OpenAiFront.model(&model).body()).unwrap();
         assert_eq!(told["pictures"], pictures, "{told}");
     }
+    // What is set or learned of it counts in Ollama's form as well.
+    for (entry, pictures, capabilities) in [
+        (json!({"id": "a"}), Some(true), json!(["completion", "tools", "vision"])),
+        (json!({"id": "b", "type": "vlm"}), Some(false), json!(["completion", "tools"])),
+    ] {
+        let mut model = ListedModel::read(entry).unwrap();
+        model.pictures = pictures;
+        let told: Value = serde_json::from_slice(OllamaFront::Chat.model(&model).body()).unwrap();
+        assert_eq!(told["capabilities"], capabilities);
+    }
 }
 
 #[test]

@@ -52,7 +52,7 @@ async fn b13_a_response_continues_what_is_kept_with_the_results_of_tools() {
         let (status, refused) = respond(&rack, ask("And?", first["id"].clone())).await;
         assert_eq!(
             (status, &refused["error"]["param"]),
-            (StatusCode::NOT_FOUND, &json!("previous_response_id"))
+            (StatusCode::BAD_REQUEST, &json!("previous_response_id"))
         );
         assert_eq!(rack.upstream.asked().len(), 4);
     }
@@ -65,7 +65,9 @@ async fn b13_what_is_not_to_be_stored_or_was_never_there_is_not_found() {
     for id in [first["id"].clone(), json!("resp_none"), json!("")] {
         let (status, refused) =
             respond(&rack, json!({"model": "m", "input": "x", "previous_response_id": id})).await;
-        assert_eq!(status, StatusCode::NOT_FOUND, "{id}");
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{id}");
+        // As OpenAI says it: clients that send all again look for it.
+        assert_eq!(refused["error"]["code"], "previous_response_not_found");
         let message = refused["error"]["message"].as_str().unwrap();
         assert!(message.contains("not found"), "{message}");
     }

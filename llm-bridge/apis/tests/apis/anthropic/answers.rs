@@ -358,6 +358,12 @@ fn b13_anthropic_a_stream_begins_with_the_estimated_size_of_the_prompt() {
     let sent = sent(&encoded(true, &events));
     assert_eq!(sent[0]["message"]["usage"], json!({"input_tokens": 41, "output_tokens": 0}));
     assert_eq!(sent[sent.len() - 2]["usage"], json!({"input_tokens": 9, "output_tokens": 2}));
+
+    // Where the model server counts nothing, clients are not to take the conversation for an empty one.
+    let uncounted = TurnEvent::Finished { reason: FinishReason::Stop, usage: Usage::default() };
+    let events = [TurnEvent::PromptTokens(41), TurnEvent::Text("a".into()), uncounted];
+    let sent = self::sent(&encoded(true, &events));
+    assert_eq!(sent[sent.len() - 2]["usage"], json!({"input_tokens": 41, "output_tokens": 0}));
 }
 
 #[test]

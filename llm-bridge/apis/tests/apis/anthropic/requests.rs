@@ -123,17 +123,18 @@ fn b13_anthropic_blocks_of_text_reach_a_chat_server_as_text() {
     let found = json!({
         "type": "search_result", "title": "Bears", "source": "https://a", "content": inner, "citations": {"enabled": true},
     });
+    let reference = json!({"type": "tool_reference", "tool_name": "w"});
     let document = |content: &Value| json!({"type": "document", "title": "Tale", "source": {"type": "content", "content": content}});
     let request = decoded(&json!({"messages": [
         {"role": "user", "content": [document(&inner), document(&json!("Once."))]},
         {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [found]}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [found, reference]}]},
     ]}));
     let text = |text: &str| json!({"type": "text", "text": text});
     let body: Value = serde_json::from_slice(OpenAiWire.request(&request, "").http.body()).unwrap();
     let words = ["Tale", "Seven.", "Or eight.", "Tale", "Once."].map(text);
     assert_eq!(body["messages"][0]["content"], json!(words));
-    let words = ["Bears\nhttps://a", "Seven.", "Or eight."].map(text);
+    let words = ["Bears\nhttps://a", "Seven.", "Or eight.", "The tool `w` is available."].map(text);
     assert_eq!(body["messages"][2]["content"], json!(words));
 }
 
