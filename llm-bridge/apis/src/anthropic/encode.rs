@@ -305,8 +305,8 @@ impl Encode for StreamEncoder {
                 let (stop_reason, stop_sequence) = stop_of(&reason, &self.stops);
                 let passing = Fields { fields: self.passing.to(API), but: OWN };
                 let delta = MessageDelta { stop_reason, stop_sequence, passing };
-                let usage = UsageJson::of(&self.counted(usage));
-                send(out, "message_delta", Finished { delta, usage });
+                let usage = self.counted(usage);
+                send(out, "message_delta", Finished { delta, usage: UsageJson::of(&usage) });
             }
             TurnEvent::Failed(failure) => {
                 self.failed = true;
