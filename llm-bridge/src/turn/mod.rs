@@ -9,6 +9,7 @@ mod calls;
 mod clock;
 mod constrain;
 mod context;
+mod continuing;
 mod count;
 mod elsewhere;
 mod flow;
