@@ -47,6 +47,8 @@ mod openapi;
 mod origins;
 #[cfg_attr(not(feature = "page"), path = "no_page.rs")]
 mod page;
+#[cfg(feature = "page")]
+mod page_documents;
 mod passed;
 mod personas;
 mod protected_resource;
