@@ -99,6 +99,8 @@ use router::App;
 pub use router::router;
 pub use seats::MAX_CONNECTIONS;
 pub use settings::{GRACE, REQUEST_TIMEOUT, ServerSettings, UnknownNames, WRITE_TIMEOUT};
+#[cfg(feature = "cli")]
+pub(crate) use traces::{SpanReply, TraceReply};
 pub use trials::TryTool;
 
 pub use crate::takeover::Takeover;
