@@ -20,10 +20,10 @@ mod registering;
 mod removal;
 pub mod server;
 pub mod sign_in;
-#[cfg(all(unix, feature = "cli"))]
-mod takeover;
-#[cfg(not(all(unix, feature = "cli")))]
-#[path = "takeover/none.rs"]
+#[cfg_attr(
+    not(all(unix, feature = "cli")),
+    expect(dead_code, reason = "without a supervisor no program has a place among others")
+)]
 mod takeover;
 pub mod traces;
 pub mod turn;

@@ -104,7 +104,7 @@ pub use source::{ConfigFault, ConfiguredTool, ConfiguredTools, Offer, Remote, Re
 pub use spec::{Example, ToolSpec};
 pub use tenant::{DEFAULT_TENANT, tenant_path};
 pub use tool::{LOCAL_MODULE, Tool, alias_of};
-pub use user_places::UserPlaces;
+pub use user_places::{UserPlace, UserPlaces};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -305,11 +305,6 @@ impl Tool {
         }
     }
 
-    /// The same with everything that only a call would show: its validator is made now.
-    pub fn full_fault(&self) -> Option<&str> {
-        self.checker().err()
-    }
-
     /// What it says of itself and does not keep: defaults and examples that do not fit its own schema. For tests and checks, not for every start.
     pub fn inconsistencies(&self) -> Vec<String> {
         match self.checker() {

@@ -3,7 +3,9 @@
 use http::response::Parts;
 use serde::Serialize;
 
-use crate::{Content, Failure, Framing, Message, Part, Passing, Piece, Provider, Request};
+use crate::{
+    Content, Failure, Framing, Message, Part, Passing, Piece, Provider, Request, openai::failure_of,
+};
 
 /// An API that this server speaks to model servers: encodes requests and decodes answers.
 pub trait Wire: Send + Sync {
@@ -19,8 +21,12 @@ pub trait Wire: Send + Sync {
     /// A decoder for an answer of that content type. A server may answer with one body though a stream was asked for.
     fn decoder(&self, content_type: &str) -> Box<dyn Decode>;
 
-    /// The failure that a reply with an error status is.
-    fn failure(&self, parts: &Parts, body: &[u8]) -> Failure;
+    /// The failure that a reply with an error status is. All model servers write errors much as OpenAI does.
+    fn failure(&self, parts: &Parts, body: &[u8]) -> Failure {
+        let mut failure = failure_of(&String::from_utf8_lossy(body), Some(parts.status.as_u16()));
+        failure.retry_after = retry_after(parts);
+        failure
+    }
 
     /// The header that has the key.
     fn authorization(&self, key: &str) -> (&'static str, String) {
@@ -113,7 +119,7 @@ pub(crate) fn post(
 }
 
 /// When a reply with an error status asks to come again.
-pub(crate) fn retry_after(parts: &Parts) -> Option<String> {
+fn retry_after(parts: &Parts) -> Option<String> {
     let after = parts.headers.get(http::header::RETRY_AFTER);
     after.and_then(|value| value.to_str().ok()).map(str::to_owned)
 }

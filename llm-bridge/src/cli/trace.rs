@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use reqwest::Method;
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{
     Settings,
@@ -13,6 +12,7 @@ use super::{
     running::{Asked, Server},
     terminal::one_line,
 };
+use crate::server::{SpanReply, TraceReply};
 
 /// Spans that are deeper in each other are not shown.
 const MAX_DEPTH: usize = 64;
@@ -25,23 +25,6 @@ pub(super) struct Arguments {
     asked: Asked,
 }
 
-#[derive(Debug, Deserialize)]
-struct Trace {
-    trace_id: String,
-    spans: Vec<Span>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Span {
-    id: String,
-    parent: Option<String>,
-    name: String,
-    began: Timestamp,
-    duration_ms: u64,
-    attributes: Map<String, Value>,
-    error: Option<String>,
-}
-
 pub(super) async fn run(arguments: Arguments, settings: &Settings) -> Result<ExitCode, String> {
     let server = Server::new(&arguments.asked.server, settings)?;
     let answer = server.ask(Method::GET, &["api", "traces", &arguments.id]).await?;
@@ -49,7 +32,7 @@ pub(super) async fn run(arguments: Arguments, settings: &Settings) -> Result<Exi
         print_line(format_args!("{answer:#}"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let trace: Trace = serde_json::from_value(answer)
+    let trace: TraceReply = serde_json::from_value(answer)
         .map_err(|error| format!("the server's trace cannot be read: {error}"))?;
     for line in lines(&trace) {
         print_line(line)?;
@@ -57,18 +40,18 @@ pub(super) async fn run(arguments: Arguments, settings: &Settings) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(trace: &Trace) -> Vec<String> {
+fn lines(trace: &TraceReply) -> Vec<String> {
     let began = trace.spans.first().map_or(Timestamp::UNIX_EPOCH, |span| span.began);
     let mut lines = vec![format!("{} began {}", one_line(&trace.trace_id), second(began))];
     let is_here = |id: &String| trace.spans.iter().any(|span| span.id == *id);
-    let is_root = |span: &&Span| !span.parent.as_ref().is_some_and(is_here);
+    let is_root = |span: &&SpanReply| !span.parent.as_ref().is_some_and(is_here);
     for root in trace.spans.iter().filter(is_root) {
         add(trace, root, began, 0, &mut lines);
     }
     lines
 }
 
-fn add(trace: &Trace, span: &Span, began: Timestamp, depth: usize, lines: &mut Vec<String>) {
+fn add(trace: &TraceReply, span: &SpanReply, began: Timestamp, depth: usize, lines: &mut Vec<String>) {
     let after = span.began.duration_since(began).as_millis();
     let indent = "  ".repeat(depth);
     let name = format!("{indent}{}", one_line(&span.name));
@@ -85,7 +68,7 @@ fn add(trace: &Trace, span: &Span, began: Timestamp, depth: usize, lines: &mut V
 }
 
 /// What a person wants to know of a span beside its time.
-fn details(span: &Span) -> String {
+fn details(span: &SpanReply) -> String {
     let text = |name: &str| {
         span.attributes.get(name).map(|value| match value {
             Value::String(text) => one_line(text),

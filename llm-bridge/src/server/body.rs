@@ -10,7 +10,6 @@ use axum::{
 use registry_core::UserPlaces;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::Semaphore;
 use toolrack_apis::json::values_in;
 
 use super::{MAX_BODY, api_error::ApiError, handover::Requests, identity::Identity};
@@ -76,35 +75,25 @@ impl Sender {
 }
 
 /// The places in which large requests are decoded.
-struct Decoding {
-    places: Arc<Semaphore>,
-    of_users: UserPlaces,
+static DECODING: LazyLock<UserPlaces> = LazyLock::new(decoding);
+
+fn decoding() -> UserPlaces {
+    UserPlaces::new(OF_ONE_USER).among(AT_ONCE)
 }
 
-static DECODING: LazyLock<Decoding> = LazyLock::new(Decoding::new);
-
-impl Decoding {
-    fn new() -> Self {
-        Self { places: Arc::new(Semaphore::new(AT_ONCE)), of_users: UserPlaces::new(OF_ONE_USER) }
-    }
-
-    /// Decodes in a place of its own. The work cannot be stopped: it has its place, and its user's share, until it ends, also where its client
-    /// is gone and nobody waits for it.
-    async fn decode<T: Send + 'static>(
-        &self,
-        sender: Sender,
-        decode: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, ApiError> {
-        let own = self.of_users.enter(&sender.tenant, &sender.user).await;
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let work = move || {
-            // The last is what the user's next waits for.
-            let _held = (sender, place, own);
-            decode()
-        };
-        let failed = |_| ApiError::internal("the request could not be read; see the server's log");
-        tokio::task::spawn_blocking(work).await.map_err(failed)
-    }
+/// Decodes in a place of its own, which has its user's share of what is under way until it ends.
+async fn decode_large<T: Send + 'static>(
+    places: &UserPlaces,
+    sender: Sender,
+    decode: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let (tenant, user) = (sender.tenant.clone(), sender.user.clone());
+    let work = move || {
+        let _sender = sender;
+        decode()
+    };
+    let failed = |_| ApiError::internal("the request could not be read; see the server's log");
+    places.work((&tenant, &user), work).await.map_err(failed)
 }
 
 /// Decodes a request of this many bytes, a large one on a thread of its own.
@@ -113,7 +102,7 @@ pub(super) async fn decode<T: Send + 'static>(
     size: usize,
     decode: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    if size <= SMALL_BODY { Ok(decode()) } else { DECODING.decode(sender, decode).await }
+    if size <= SMALL_BODY { Ok(decode()) } else { decode_large(&DECODING, sender, decode).await }
 }
 
 /// How many values the JSON of a request may consist of: each takes up to a hundred times its two bytes in memory.
@@ -192,51 +181,50 @@ mod tests {
 
     #[tokio::test]
     async fn a36_what_is_decoded_for_a_client_that_is_gone_keeps_its_place_and_its_share() {
-        let decoding = Arc::new(Decoding::new());
+        let decoding = decoding();
         let (requests, (end, ended)) = (Arc::<Requests>::default(), mpsc::channel::<()>());
         let (sender, shared) =
-            (Sender { _requests: Some(Arc::clone(&requests)), ..of("ada") }, Arc::clone(&decoding));
+            (Sender { _requests: Some(Arc::clone(&requests)), ..of("ada") }, decoding.clone());
         let (began, mut begins) = tokio::sync::oneshot::channel();
         let gone = tokio::spawn(async move {
             let work = move || {
                 let _ = began.send(());
                 ended.recv()
             };
-            shared.decode(sender, work).await
+            decode_large(&shared, sender, work).await
         });
         (&mut begins).await.unwrap();
         gone.abort();
         assert!(gone.await.unwrap_err().is_cancelled());
-        assert_eq!((decoding.places.available_permits(), Arc::strong_count(&requests)), (AT_ONCE - 1, 2));
-        let next = decoding.decode(of("ada"), || ());
+        assert_eq!((decoding.free(), Arc::strong_count(&requests)), (AT_ONCE - 1, 2));
+        let next = decode_large(&decoding, of("ada"), || ());
         assert!(timeout(Duration::from_millis(200), next).await.is_err(), "it waits for the one before");
         drop(end);
-        assert!(timeout(Duration::from_secs(60), decoding.decode(of("ada"), || ())).await.is_ok());
-        assert_eq!((decoding.places.available_permits(), Arc::strong_count(&requests)), (AT_ONCE, 1));
+        assert!(timeout(Duration::from_secs(60), decode_large(&decoding, of("ada"), || ())).await.is_ok());
+        assert_eq!((decoding.free(), Arc::strong_count(&requests)), (AT_ONCE, 1));
     }
 
     #[tokio::test]
     async fn a37_one_user_does_not_have_all_places_for_large_requests() {
-        let decoding = Arc::new(Decoding::new());
+        let decoding = decoding();
         let (end, ended) = mpsc::channel::<()>();
         let ended = Arc::new(Mutex::new(ended));
         let held: Vec<_> = (0..20)
             .map(|_| {
-                let (decoding, ended) = (Arc::clone(&decoding), Arc::clone(&ended));
+                let (decoding, ended) = (decoding.clone(), Arc::clone(&ended));
                 tokio::spawn(async move {
-                    decoding
-                        .decode(of("ada"), move || ended.lock().unwrap().recv())
+                    decode_large(&decoding, of("ada"), move || ended.lock().unwrap().recv())
                         .await
                         .unwrap()
                         .unwrap_err();
                 })
             })
             .collect();
-        while decoding.places.available_permits() == AT_ONCE {
+        while decoding.free() == AT_ONCE {
             tokio::task::yield_now().await;
         }
         for _ in 0..20 {
-            let other = timeout(Duration::from_secs(60), decoding.decode(of("eve"), || 42)).await;
+            let other = timeout(Duration::from_secs(60), decode_large(&decoding, of("eve"), || 42)).await;
             assert_eq!(other.unwrap().unwrap(), 42);
         }
         drop(end);

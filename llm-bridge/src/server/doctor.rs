@@ -11,14 +11,14 @@ use parking_lot::MutexGuard;
 use registry_core::store::StoreError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     App,
     admin::{self, Operator},
     api_error::ApiError,
     body::{Body, JsonBody},
-    examinations::{Examination, Examinations, Examined},
+    examinations::{Examination, Examinations, Examined, ShownExamination},
     identity::Identity,
     modules::NOT_ADMIN,
     openapi::Operation,
@@ -57,31 +57,15 @@ impl Doctor {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DoctorState")]
 pub(super) struct Shown {
-    /// Whether a model is being asked.
-    running: bool,
     /// The model that was named.
     model: Option<String>,
-    /// What is looked at now.
-    looks_at: Option<String>,
-    /// For how long, in seconds.
-    seconds: Option<u64>,
-    /// What was seen, as `docs/doctor.schema.json` describes it.
-    report: Option<Value>,
-    /// Why nothing was seen.
-    error: Option<String>,
+    #[serde(flatten)]
+    examination: ShownExamination,
 }
 
 impl From<&Examined<String>> for Shown {
     fn from(asked: &Examined<String>) -> Self {
-        let running = asked.running.as_ref();
-        Self {
-            running: running.is_some(),
-            model: asked.subject.clone(),
-            looks_at: running.map(|running| (running.looks_at)()),
-            seconds: running.map(|running| running.since.elapsed().as_secs()),
-            report: asked.report.clone(),
-            error: asked.error.clone(),
-        }
+        Self { model: asked.subject.clone(), examination: asked.shown() }
     }
 }
 

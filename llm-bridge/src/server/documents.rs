@@ -7,6 +7,7 @@ mod of_chats;
 mod processing;
 mod reading;
 mod search;
+mod shares;
 mod upload;
 mod upload_path;
 

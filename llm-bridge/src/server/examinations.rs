@@ -5,6 +5,8 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
 use futures_util::FutureExt;
 use parking_lot::{Mutex, MutexGuard};
 use registry_core::BoxFuture;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -37,9 +39,38 @@ pub(super) struct Examined<S> {
     pub(super) error: Option<String>,
 }
 
+impl<S> Examined<S> {
+    /// For whoever asks.
+    pub(super) fn shown(&self) -> ShownExamination {
+        let running = self.running.as_ref();
+        ShownExamination {
+            running: running.is_some(),
+            looks_at: running.map(|running| (running.looks_at)()),
+            seconds: running.map(|running| running.since.elapsed().as_secs()),
+            report: self.report.clone(),
+            error: self.error.clone(),
+        }
+    }
+}
+
+/// How far an examination is, and what was seen.
+#[derive(Default, Serialize, JsonSchema)]
+pub(super) struct ShownExamination {
+    /// Whether a model is being asked.
+    running: bool,
+    /// What it is asked now.
+    looks_at: Option<String>,
+    /// For how long, in seconds.
+    seconds: Option<u64>,
+    /// What was seen, as the command prints it with `--json`.
+    report: Option<Value>,
+    /// Why nothing was seen.
+    error: Option<String>,
+}
+
 pub(super) struct Running {
-    pub(super) looks_at: Box<dyn Fn() -> String + Send + Sync>,
-    pub(super) since: Instant,
+    looks_at: Box<dyn Fn() -> String + Send + Sync>,
+    since: Instant,
     pub(super) stop: CancellationToken,
 }
 

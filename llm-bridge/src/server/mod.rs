@@ -47,6 +47,8 @@ mod openapi;
 mod origins;
 #[cfg_attr(not(feature = "page"), path = "no_page.rs")]
 mod page;
+#[cfg(feature = "page")]
+mod page_documents;
 mod passed;
 mod personas;
 mod protected_resource;
@@ -97,6 +99,8 @@ use router::App;
 pub use router::router;
 pub use seats::MAX_CONNECTIONS;
 pub use settings::{GRACE, REQUEST_TIMEOUT, ServerSettings, UnknownNames, WRITE_TIMEOUT};
+#[cfg(feature = "cli")]
+pub(crate) use traces::{SpanReply, TraceReply};
 pub use trials::TryTool;
 
 pub use crate::takeover::Takeover;

@@ -3,7 +3,7 @@
 //! Files have the page's version in their address, so that a browser never asks again for one that it has, and never mixes two versions.
 //! A debug build reads them from their folder: a changed file is seen at the next reload.
 
-use std::{borrow::Cow, collections::BTreeMap, io::Read, sync::LazyLock};
+use std::{collections::BTreeMap, io::Read, sync::LazyLock};
 
 use axum::{
     body::Bytes,
@@ -12,18 +12,19 @@ use axum::{
 };
 use flate2::read::GzDecoder;
 use parking_lot::Mutex;
-use rust_embed::{Embed, EmbeddedFile};
-use sha2::{Digest, Sha256};
+use rust_embed::EmbeddedFile;
 use tower_http::compression::{
     CompressionLayer,
     predicate::{DefaultPredicate, NotForContentType, Predicate},
 };
 
-use super::{api_error::ApiError, name::Name, openapi::Operation, routes::Routes};
-
-#[derive(Embed)]
-#[folder = "src/server/page"]
-struct Files;
+use super::{
+    api_error::ApiError,
+    name::Name,
+    openapi::Operation,
+    page_documents::{CHAT, CONNECT, CONSOLE, Document, Files, MESSAGE, VERSION},
+    routes::Routes,
+};
 
 /// Nothing but this server's own files, and no script or style in the page itself.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data: blob:; \
@@ -44,62 +45,6 @@ const FIXED: [(&str, &str); 3] = [
     ("/manifest.webmanifest", "manifest.webmanifest"),
 ];
 
-/// Changes with any file of the page.
-static VERSION: LazyLock<String> = LazyLock::new(|| {
-    if cfg!(debug_assertions) {
-        return "debug".to_owned();
-    }
-    let mut all = Sha256::new();
-    for path in Files::iter() {
-        all.update(path.as_bytes());
-        all.update(Files::get(&path).map(|file| file.metadata.sha256_hash()).unwrap_or_default());
-    }
-    let hash = all.finalize();
-    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-});
-
-/// A document and what it loads at once; what lies elsewhere is loaded when it is needed.
-struct Document {
-    file: &'static str,
-    /// From where it is to `/`, which may be a path behind a proxy.
-    root: &'static str,
-    /// Where the names of its modules begin.
-    modules: &'static [&'static str],
-    /// Its style sheets, each of them a folder: a browser that paints nothing before it has them all asks for few.
-    styles: &'static [&'static str],
-}
-
-const CHAT: Document = Document {
-    file: "index.html",
-    root: "",
-    modules: &["main.js", "state/", "components/", "text/", "vendor/"],
-    styles: &["styles.css"],
-};
-
-/// Anybody may open it: it has nothing but what the routes of admins answer.
-const CONSOLE: Document = Document {
-    file: "admin.html",
-    root: "",
-    modules: &["console/main.js", "console/sections/", "console/parts/", "console/state.js", "vendor/"],
-    styles: &["styles.css", "console/styles.css"],
-};
-
-/// Where users let the server into an account elsewhere.
-const CONNECT: Document = Document {
-    file: "connect.html",
-    root: "../",
-    modules: &["connect.js", "state/language.js", "state/storage.js", "languages/en.js"],
-    styles: &["styles.css", "connect.css"],
-};
-
-/// What came of signing in, or of connecting an account.
-const MESSAGE: Document = Document {
-    file: "message.html",
-    root: "",
-    modules: &["message.js", "state/language.js", "state/storage.js", "languages/en.js"],
-    styles: &["styles.css", "connect.css"],
-};
-
 static INDEX: LazyLock<String> = LazyLock::new(|| CHAT.page());
 static ADMIN: LazyLock<String> = LazyLock::new(|| CONSOLE.page());
 static CONNECTING: LazyLock<String> = LazyLock::new(|| CONNECT.page());
@@ -119,14 +64,14 @@ pub(super) fn routes() -> Routes {
         .add(
             "/",
             serve_index,
-            Operation::new(Method::GET, "Server", "page".to_owned(), "The chat page".to_owned())
+            Operation::new(Method::GET, "Server", "page", "The chat page")
                 .answers_with(200, kind("index.html"), "The page.")
                 .answers_nothing(304, "The page has not changed."),
         )
         .add(
             "/admin",
             serve_admin,
-            Operation::new(Method::GET, "Server", "console".to_owned(), "The console of admins".to_owned())
+            Operation::new(Method::GET, "Server", "console", "The console of admins")
                 .details("It is the same for everybody, and shows what the routes of admins answer.")
                 .answers_with(200, kind("admin.html"), "The page.")
                 .answers_nothing(304, "The page has not changed.")
@@ -135,18 +80,13 @@ pub(super) fn routes() -> Routes {
         .add(
             "/page/{*file}",
             serve_file,
-            Operation::new(
-                Method::GET,
-                "Server",
-                "page_file".to_owned(),
-                "A file of the chat page".to_owned(),
-            )
-            .path(
-                "file",
-                "The page's version, as the page names it, and behind a slash the name of the file.",
-            )
-            .answers_with(200, "*/*", "The file.")
-            .refuses(404, "The page has no such file."),
+            Operation::new(Method::GET, "Server", "page_file", "A file of the chat page")
+                .path(
+                    "file",
+                    "The page's version, as the page names it, and behind a slash the name of the file.",
+                )
+                .answers_with(200, "*/*", "The file.")
+                .refuses(404, "The page has no such file."),
         );
     FIXED
         .iter()
@@ -319,38 +259,6 @@ fn kind(path: &str) -> &'static str {
         Some("webmanifest") => "application/manifest+json",
         Some("woff2") => "font/woff2",
         _ => "text/plain; charset=utf-8",
-    }
-}
-
-impl Document {
-    /// The page, with the addresses of all files that it needs at once, so that the browser does not learn of them one after the other.
-    fn page(&self) -> String {
-        let files: Vec<Cow<'static, str>> = Files::iter().collect();
-        let version = &*VERSION;
-        let root = self.root;
-        let link =
-            |rel: &str, path: &str| format!("  <link rel=\"{rel}\" href=\"{root}page/{version}/{path}\">\n");
-        let modules = |begin: &&str| -> String {
-            let mut found: Vec<&str> = files
-                .iter()
-                .map(|path| path.as_ref())
-                .filter(|path| path.starts_with(*begin) && path.ends_with(".js"))
-                .collect();
-            found.sort_unstable();
-            found.into_iter().map(|path| link("modulepreload", path)).collect()
-        };
-        let modules: String = self.modules.iter().map(modules).collect();
-        let styles: String = self.styles.iter().map(|path| link("stylesheet", path)).collect();
-        let mut languages: Vec<&str> =
-            files.iter().filter_map(|path| path.strip_prefix("languages/")?.strip_suffix(".js")).collect();
-        languages.sort_unstable();
-        let page = Files::get(self.file).map(|file| file.data).unwrap_or_default();
-        String::from_utf8_lossy(&page)
-            .replace("<!-- styles -->\n", &styles)
-            .replace("<!-- modules -->\n", &modules)
-            .replace("{root}", root)
-            .replace("{version}", version)
-            .replace("{languages}", &languages.join(" "))
     }
 }
 

@@ -4,8 +4,6 @@
 use std::sync::LazyLock;
 
 use registry_core::UserPlaces;
-use tokio::sync::Semaphore;
-use tracing::Instrument;
 
 use super::{api_error::ApiError, identity::Identity};
 
@@ -14,11 +12,10 @@ const AT_ONCE: usize = 2;
 /// How many of these are of one user.
 const OF_ONE_USER: usize = 1;
 
-static READERS: Semaphore = Semaphore::const_new(AT_ONCE);
-static OF_USERS: LazyLock<UserPlaces> = LazyLock::new(|| UserPlaces::new(OF_ONE_USER));
+static READERS: LazyLock<UserPlaces> = LazyLock::new(|| UserPlaces::new(OF_ONE_USER).among(AT_ONCE));
 
 impl Identity {
-    /// Reads something that takes so many bytes once it is there. A read has its places until it ends, also where its client is gone: so
+    /// Reads something that takes so many bytes once it is there. A read has its place until it ends, also where its client is gone: so
     /// does its connection.
     ///
     /// # Errors
@@ -28,17 +25,13 @@ impl Identity {
         read: impl Future<Output = Result<T, E>> + Send + 'static,
         bytes: impl FnOnce(&T) -> usize + Send + 'static,
     ) -> Result<T, ApiError> {
-        let own = OF_USERS.enter(self.registry.tenant(), &self.caller.user).await;
-        let closed = |_| ApiError::internal("the server is being stopped");
-        let place = READERS.acquire().await.map_err(closed)?;
         let identity = self.clone();
         let reading = async move {
-            let _places = (own, place);
             let read = read.await.map_err(Into::into)?;
             identity.hold(bytes(&read))?;
             Ok(read)
         };
         let failed = |_| ApiError::internal("the store could not be read; see the server's log");
-        tokio::spawn(reading.in_current_span()).await.map_err(failed)?
+        READERS.task((self.registry.tenant(), &self.caller.user), reading).await.map_err(failed)?
     }
 }

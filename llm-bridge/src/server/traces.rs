@@ -4,7 +4,7 @@ use axum::{Extension, Json, extract::State, http::Method};
 use jiff::Timestamp;
 use registry_core::{Permission, trace::SpanData};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
@@ -59,32 +59,32 @@ fn milliseconds(began: Timestamp, ended: Timestamp) -> u64 {
 }
 
 /// A trace.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct TraceReply {
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct TraceReply {
     /// Its id: 32 hexadecimal digits.
-    trace_id: String,
+    pub(crate) trace_id: String,
     /// Its spans, in the order in which they began.
-    spans: Vec<SpanReply>,
+    pub(crate) spans: Vec<SpanReply>,
 }
 
 /// A span of a trace.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Span")]
-struct SpanReply {
+pub(crate) struct SpanReply {
     /// Its id: 16 hexadecimal digits.
-    id: String,
+    pub(crate) id: String,
     /// The id of the span that it is in, which may be a client's.
-    parent: Option<String>,
+    pub(crate) parent: Option<String>,
     /// Its name, such as `execute_tool calculate`.
-    name: String,
+    pub(crate) name: String,
     /// When it began (UTC).
-    began: Timestamp,
+    pub(crate) began: Timestamp,
     /// How long it took, in milliseconds.
-    duration_ms: u64,
+    pub(crate) duration_ms: u64,
     /// What is known of it, by the names of OpenTelemetry.
-    attributes: Map<String, Value>,
+    pub(crate) attributes: Map<String, Value>,
     /// What went wrong; empty where only its kind is known.
-    error: Option<String>,
+    pub(crate) error: Option<String>,
 }
 
 impl From<SpanData> for SpanReply {

@@ -10,14 +10,14 @@ use axum::{
 use registry_core::{Caller, Registry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     App,
     admin::{self, Admin, NOT_ADMIN},
     api_error::ApiError,
     body::{Body, JsonBody},
-    examinations::{Examination, Examinations, Examined},
+    examinations::{Examination, Examinations, Examined, ShownExamination},
     identity::Identity,
     openapi::Operation,
 };
@@ -64,35 +64,20 @@ impl Trials {
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(rename = "ToolTrial")]
 pub(super) struct Shown {
-    /// Whether it is being tried.
-    running: bool,
     /// The tool.
     tool: Option<String>,
-    /// How many of the questions were asked.
-    looks_at: Option<String>,
-    /// For how long, in seconds.
-    seconds: Option<u64>,
-    /// What the model has called, as `toolrack try --json` prints it.
-    report: Option<Value>,
-    /// Why there is none.
-    error: Option<String>,
+    #[serde(flatten)]
+    examination: ShownExamination,
 }
 
 impl Shown {
     fn of(examined: &Examined<Subject>, identity: &Identity) -> Self {
         let tenant = identity.registry.tenant();
-        let Some(subject) = examined.subject.as_ref().filter(|subject| subject.tenant == tenant) else {
-            return Self::default();
-        };
-        let running = examined.running.as_ref();
-        Self {
-            running: running.is_some(),
+        let own = examined.subject.as_ref().filter(|subject| subject.tenant == tenant);
+        own.map_or_else(Self::default, |subject| Self {
             tool: Some(subject.tool.clone()),
-            looks_at: running.map(|running| (running.looks_at)()),
-            seconds: running.map(|running| running.since.elapsed().as_secs()),
-            report: examined.report.clone(),
-            error: examined.error.clone(),
-        }
+            examination: examined.shown(),
+        })
     }
 }
 

@@ -3,9 +3,14 @@
 //!
 //! A program gets them from its supervisor over a socket that is its standard input. First come the sockets themselves, then lines of JSON,
 //! in both directions. The supervisor's end of it closed means that the program stops.
+//!
+//! Without the command line, or where no socket goes from one process to another, there is no supervisor, and so no [`Takeover`].
 
+#[cfg_attr(not(all(unix, feature = "cli")), path = "none.rs")]
 mod handed;
+#[cfg(all(unix, feature = "cli"))]
 mod join;
+#[cfg(all(unix, feature = "cli"))]
 mod sockets;
 
 use std::{
@@ -19,6 +24,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use handed::Handed;
+#[cfg(all(unix, feature = "cli"))]
 pub(crate) use join::{SUPERVISED, hand_out};
 
 use crate::build::Build;

@@ -332,9 +332,7 @@ impl Run {
     /// Nothing comes of what there is of an answer: its calls are not made, and the next one begins a paragraph.
     fn discard(&mut self, mut reader: Reader) -> BoxFuture<'_, Result<(), End>> {
         async move {
-            if let Some(usage) = reader.usage.take() {
-                self.usage.add(usage, self.api);
-            }
+            self.count_usage(&mut reader);
             let mut events = Vec::new();
             reader.forget_native(&mut events);
             reader.break_off(&mut events);

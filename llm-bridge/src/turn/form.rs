@@ -101,6 +101,7 @@ impl Run {
 
     /// Takes note of an answer that does not fit; whether it has to do.
     fn does_not_fit(&mut self, reader: &mut Reader, misfit: Misfit) -> Result<bool, End> {
+        self.count_usage(reader);
         let Some(forming) = &mut self.forming else { return Ok(true) };
         let fault = match (misfit, forming.refusal.take()) {
             // The server was right.
@@ -111,9 +112,6 @@ impl Run {
                 fault
             }
         };
-        if let Some(usage) = reader.usage.take() {
-            self.usage.add(usage, self.api);
-        }
         forming.misfits += 1;
         tracing::warn!(
             misfits = forming.misfits,

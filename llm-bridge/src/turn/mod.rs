@@ -9,6 +9,7 @@ mod calls;
 mod clock;
 mod constrain;
 mod context;
+mod continuing;
 mod count;
 mod elsewhere;
 mod flow;
@@ -68,6 +69,8 @@ pub use limits::Limits;
 pub(crate) use live::{LiveTurn, LiveTurns};
 pub(crate) use models::known_dialect;
 pub use models::{ModelRoute, ModelSettings, Models};
+#[cfg(feature = "cli")]
+pub(crate) use native::NativeCalls;
 pub(crate) use pictures::{has_pictures_of_user, without_pictures, write_within};
 pub(crate) use recover::most_pictures;
 #[cfg(feature = "cli")]

@@ -5,11 +5,11 @@ use toolrack_apis::{CallInput, CallPiece, Passing};
 
 /// A call, put together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct NativeCall {
+pub(crate) struct NativeCall {
     index: Option<u64>,
     pub(super) id: Option<String>,
-    pub(super) name: String,
-    pub(super) arguments: String,
+    pub(crate) name: String,
+    pub(crate) arguments: String,
     pub(super) input: CallInput,
     pub(super) passing: Passing,
     /// How many bytes of the arguments have been reported.
@@ -81,7 +81,7 @@ impl NativeCall {
 /// The calls of one answer so far. Servers leave out ids and indices or give one index to several calls, and none of
 /// that may lose or mix calls.
 #[derive(Debug, Default)]
-pub(super) struct NativeCalls(Vec<NativeCall>);
+pub(crate) struct NativeCalls(Vec<NativeCall>);
 
 impl NativeCalls {
     pub(super) fn is_empty(&self) -> bool {
@@ -89,7 +89,7 @@ impl NativeCalls {
     }
 
     /// Takes a piece; which call it belongs to.
-    pub(super) fn push(&mut self, piece: CallPiece) -> usize {
+    pub(crate) fn push(&mut self, piece: CallPiece) -> usize {
         let at = self.continued_by(&piece).unwrap_or(self.0.len());
         match self.0.get_mut(at) {
             Some(call) => {
@@ -117,8 +117,13 @@ impl NativeCalls {
         at
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
+    }
+
+    #[cfg(feature = "cli")]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &NativeCall> {
+        self.0.iter()
     }
 
     /// The names of the tools.
@@ -127,7 +132,7 @@ impl NativeCalls {
     }
 
     /// The call of an index.
-    pub(super) fn get(&self, at: usize) -> Option<&NativeCall> {
+    pub(crate) fn get(&self, at: usize) -> Option<&NativeCall> {
         self.0.get(at)
     }
 

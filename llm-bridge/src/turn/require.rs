@@ -80,9 +80,7 @@ impl Run {
 
     /// Takes note of an answer without a call.
     fn was_missing(&mut self, mut reader: Reader) -> Result<(), End> {
-        if let Some(usage) = reader.usage.take() {
-            self.usage.add(usage, self.api);
-        }
+        self.count_usage(&mut reader);
         self.paragraphs.part();
         let Some(required) = &mut self.required else { return Ok(()) };
         required.missing += 1;

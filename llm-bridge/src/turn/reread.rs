@@ -43,9 +43,7 @@ impl Run {
         let unread = reader.unread_call().filter(|_| self.offer.has_tools()).filter(is_meant);
         let Some(reason) = unread else { return Ok(reader) };
         tracing::warn!(%reason, "the model has written a call that cannot be read; asking once more");
-        if let Some(usage) = reader.usage.take() {
-            self.usage.add(usage, self.api);
-        }
+        self.count_usage(&mut reader);
         self.paragraphs.part();
         let answer = runner::shorten(reader.text, LAST_WORDS);
         self.unread = Some(Unread { answer, reason: reason.to_string() });

@@ -34,6 +34,7 @@ use super::{
     offer::{Offer, Round, Target},
     paragraphs::Paragraphs,
     pictures::PictureLimit,
+    reader::Reader,
     require::Required,
     reread::Unread,
     runner::Outcomes,
@@ -283,9 +284,7 @@ impl Run {
                 Ok(reader) => reader,
                 Err(end) => return end,
             };
-            if let Some(usage) = reader.usage.take() {
-                self.usage.add(usage, self.api);
-            }
+            self.count_usage(&mut reader);
             if reader.calls.is_empty() {
                 if let Some(form) = self.form.take_if(|form| !fits_already(form, &reader.text)) {
                     self.request.format = Some(form);
@@ -363,6 +362,13 @@ impl Run {
             self.backend.transcripts.keep_results(owner, self.offer.take_left_out()).await;
         }
         self.backend.transcripts.keep(owner, &self.place, added, ending).await;
+    }
+
+    /// Counts the tokens that an answer has taken, once.
+    pub(super) fn count_usage(&mut self, reader: &mut Reader) {
+        if let Some(usage) = reader.usage.take() {
+            self.usage.add(usage, self.api);
+        }
     }
 
     /// Adds messages to the conversation, in which is what the model said so far.

@@ -17,7 +17,7 @@ use crate::beside::beside;
 /// How long the end of a stream is waited for once the model has finished.
 const AFTERWARDS: Duration = Duration::from_secs(5);
 /// The maximum size of an answer, in bytes. A model that writes more does not come to an end.
-pub(crate) const MAX_ANSWER: usize = 64 * 1024 * 1024;
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
 /// The longest time that a server may be silent: longer ones are not told from it.
 const LONGEST_SILENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// How much of what has come is decoded at once, in bytes. The server may have sent far more, which waits in one piece.
@@ -59,18 +59,17 @@ struct HttpAnswer {
 }
 
 impl Answer {
-    pub(super) fn of(
-        response: reqwest::Response,
-        decoder: Box<dyn Decode>,
-        idle_timeout: Duration,
-        sent: SentSize,
-        omissions: Vec<Omission>,
-    ) -> Self {
+    pub(super) fn of(response: reqwest::Response, decoder: Box<dyn Decode>, idle_timeout: Duration) -> Self {
         let idle_timeout = idle_timeout.min(LONGEST_SILENCE);
         let (timeout, undecoded) = (Box::pin(sleep(idle_timeout)), Bytes::new());
         let decoder = Some(decoder);
         let http = HttpAnswer { response, decoder, idle_timeout, timeout, undecoded, size: 0 };
-        Self { sent: Some(sent), omissions, ..Self::new(Source::Http(Box::new(http))) }
+        Self::new(Source::Http(Box::new(http)))
+    }
+
+    /// With what is known of the request that it answers.
+    pub(super) fn to(self, sent: SentSize, omissions: Vec<Omission>) -> Self {
+        Self { sent: Some(sent), omissions, ..self }
     }
 
     fn new(source: Source) -> Self {

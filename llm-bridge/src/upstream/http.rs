@@ -13,7 +13,7 @@ use axum::{
 use futures_util::stream;
 use parking_lot::{Mutex, MutexGuard};
 use reqwest::redirect;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toolrack_apis::{
     Encoded, Request, Wire, completion::CompletionWire, json::values_in, openai::OpenAiWire,
 };
@@ -160,6 +160,25 @@ impl HttpUpstream {
         let (parts, body) = http.into_parts();
         let url = format!("{base}{}", parts.uri);
         let post = self.client.post(url).headers(parts.headers).body(body);
+        Ok(self.answer_to(wire, post).await?.to(size, omissions))
+    }
+
+    /// Asks for the continuation of a text, by a request in OpenAI's form.
+    pub(super) async fn complete(
+        self: &Arc<Self>,
+        request: &Map<String, Value>,
+    ) -> Result<Answer, UpstreamError> {
+        let known = self.recognized().await;
+        let post = self.client.post(format!("{}/completions", known.openai_base)).json(request);
+        self.answer_to(&CompletionWire::default(), post).await
+    }
+
+    /// Sends a request, and gives its answer once that begins.
+    async fn answer_to(
+        &self,
+        wire: &dyn Wire,
+        post: reqwest::RequestBuilder,
+    ) -> Result<Answer, UpstreamError> {
         let idle = self.settings.idle_timeout;
         let mut response = tokio::time::timeout(idle, self.send(wire, self.authorized(wire, post)))
             .await
@@ -168,7 +187,7 @@ impl HttpUpstream {
         let decoder = wire.decoder(kind.unwrap_or_default());
         // They would keep the buffer that they were read from for as long as the model writes.
         *response.headers_mut() = HeaderMap::new();
-        Ok(Answer::of(response, decoder, idle, size, omissions))
+        Ok(Answer::of(response, decoder, idle))
     }
 
     /// The JSON at an address.

@@ -31,7 +31,7 @@ use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, Method, Response},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolrack_apis::{ListedModel, Provider};
 
 pub use answer::Answer;
@@ -264,6 +264,25 @@ impl Upstream {
         match &*self.0 {
             Kind::Demo => Err(UpstreamError::failed("the built-in demo model answers chats only")),
             Kind::Servers(servers) => servers.pass(method, path, headers, body).await,
+        }
+    }
+
+    /// Has a model continue a text, by a request in OpenAI's form without the model.
+    ///
+    /// # Errors
+    /// When no server can be reached, or it refuses.
+    pub(crate) async fn complete(
+        &self,
+        model: &str,
+        mut request: Map<String, Value>,
+    ) -> Result<Answer, UpstreamError> {
+        let mut route = self.route(Some(model)).await?;
+        loop {
+            request.insert("model".to_owned(), route.model().into());
+            match route.complete(&request).await {
+                Err(error) if route.fall_back(&error) => {}
+                answer => return answer,
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path, sync::Arc};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toolrack_apis::{Provider, Request};
 
 use super::{
@@ -207,6 +207,14 @@ impl Route {
         match &self.target {
             Some(target) => target.server.http.ask_raw(request, question, self.context, &self.asker).await,
             None => Err(UpstreamError::failed("the built-in demo model has no template")),
+        }
+    }
+
+    /// Asks for the continuation of a text, by a request in OpenAI's form.
+    pub(super) async fn complete(&self, request: &Map<String, Value>) -> Result<Answer, UpstreamError> {
+        match &self.target {
+            Some(target) => target.server.http.complete(request).await,
+            None => Err(UpstreamError::failed("the built-in demo model answers chats only")),
         }
     }
 

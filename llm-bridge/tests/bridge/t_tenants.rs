@@ -11,17 +11,19 @@ use llm_bridge::{
 };
 use registry_core::{
     Caller, Permission, Registry,
-    store::{
-        ApiKey, MemoryStore, Persona, RemovedUser, Session, Store, StoreError, StoreResult, StoredTool, User,
-    },
+    store::{ApiKey, MemoryStore, Store, StoreError, StoreResult, User},
 };
 use reqwest::{Client, StatusCode};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-/// A store that answers about the tools of `acme` when it is let, and says when it is asked.
+#[path = "../../../registry-core/tests/core/store_behind.rs"]
+mod store_behind;
+
+use store_behind::{Asked, Before, StoreBehind};
+
+/// Lets a store answer about the tools of `acme` when it is let, and says when it is asked.
 struct Slow {
-    kept: MemoryStore,
     asked: mpsc::UnboundedSender<()>,
     /// What it says then, as often as there are permits.
     answers: Semaphore,
@@ -29,120 +31,17 @@ struct Slow {
 }
 
 #[async_trait]
-impl Store for Slow {
-    async fn tools(&self, tenant: &str) -> StoreResult<Vec<StoredTool>> {
-        if tenant == "acme" {
-            self.asked.send(()).unwrap();
-            self.answers.acquire().await.unwrap().forget();
-            if self.fails {
-                return Err(StoreError::unavailable("the disk of acme is gone"));
-            }
+impl Before for Slow {
+    async fn before(&self, asked: Asked<'_>) -> StoreResult<()> {
+        if asked != Asked::Tools("acme") {
+            return Ok(());
         }
-        self.kept.tools(tenant).await
-    }
-
-    async fn put_tool(&self, tenant: &str, tool: StoredTool, revision: u64) -> StoreResult<bool> {
-        self.kept.put_tool(tenant, tool, revision).await
-    }
-
-    async fn remove_tool(&self, tenant: &str, tool: &str) -> StoreResult<()> {
-        self.kept.remove_tool(tenant, tool).await
-    }
-
-    async fn personas(&self, tenant: &str) -> StoreResult<Vec<Persona>> {
-        self.kept.personas(tenant).await
-    }
-
-    async fn persona(&self, tenant: &str, name: &str) -> StoreResult<Option<Persona>> {
-        self.kept.persona(tenant, name).await
-    }
-
-    async fn put_persona(&self, tenant: &str, persona: Persona) -> StoreResult<()> {
-        self.kept.put_persona(tenant, persona).await
-    }
-
-    async fn remove_persona(&self, tenant: &str, name: &str) -> StoreResult<bool> {
-        self.kept.remove_persona(tenant, name).await
-    }
-
-    async fn tenants(&self) -> StoreResult<Vec<String>> {
-        self.kept.tenants().await
-    }
-
-    async fn users(&self, tenant: &str) -> StoreResult<Vec<User>> {
-        self.kept.users(tenant).await
-    }
-
-    async fn count_users(&self, tenant: &str) -> StoreResult<usize> {
-        self.kept.count_users(tenant).await
-    }
-
-    async fn user(&self, tenant: &str, id: &str) -> StoreResult<Option<User>> {
-        self.kept.user(tenant, id).await
-    }
-
-    async fn put_user(&self, tenant: &str, user: User) -> StoreResult<()> {
-        self.kept.put_user(tenant, user).await
-    }
-
-    async fn change_user(&self, tenant: &str, user: User, revision: u64) -> StoreResult<bool> {
-        self.kept.change_user(tenant, user, revision).await
-    }
-
-    async fn remove_user(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<RemovedUser> {
-        self.kept.remove_user(tenant, id, at).await
-    }
-
-    async fn keys(&self, tenant: &str) -> StoreResult<Vec<ApiKey>> {
-        self.kept.keys(tenant).await
-    }
-
-    async fn keys_of(&self, tenant: &str, user: &str) -> StoreResult<Vec<ApiKey>> {
-        self.kept.keys_of(tenant, user).await
-    }
-
-    async fn key_of_id(&self, tenant: &str, id: &str) -> StoreResult<Option<ApiKey>> {
-        self.kept.key_of_id(tenant, id).await
-    }
-
-    async fn key(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<ApiKey>> {
-        self.kept.key(sha256, now).await
-    }
-
-    async fn has_keys(&self) -> StoreResult<bool> {
-        self.kept.has_keys().await
-    }
-
-    async fn put_key(&self, key: ApiKey) -> StoreResult<bool> {
-        self.kept.put_key(key).await
-    }
-
-    async fn revoke_key(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<bool> {
-        self.kept.revoke_key(tenant, id, at).await
-    }
-
-    async fn put_session(&self, session: Session, most: usize) -> StoreResult<bool> {
-        self.kept.put_session(session, most).await
-    }
-
-    async fn session(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<Session>> {
-        self.kept.session(sha256, now).await
-    }
-
-    async fn sessions(&self, tenant: &str, user: &str, now: Timestamp) -> StoreResult<Vec<Session>> {
-        self.kept.sessions(tenant, user, now).await
-    }
-
-    async fn end_session(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool> {
-        self.kept.end_session(tenant, user, id).await
-    }
-
-    async fn revision(&self) -> StoreResult<u64> {
-        self.kept.revision().await
-    }
-
-    async fn changed(&self, since: u64) {
-        self.kept.changed(since).await
+        self.asked.send(()).unwrap();
+        self.answers.acquire().await.unwrap().forget();
+        match self.fails {
+            true => Err(StoreError::unavailable("the disk of acme is gone")),
+            false => Ok(()),
+        }
     }
 }
 
@@ -168,8 +67,8 @@ async fn key(store: &dyn Store, tenant: &str) -> (String, String) {
 async fn l5_a_store_that_is_slow_about_one_tenant_holds_up_no_other() {
     for fails in [false, true] {
         let (sender, mut asked) = mpsc::unbounded_channel();
-        let kept = MemoryStore::default();
-        let store = Arc::new(Slow { kept, asked: sender, answers: Semaphore::new(0), fails });
+        let before = Slow { asked: sender, answers: Semaphore::new(0), fails };
+        let store = Arc::new(StoreBehind { kept: Arc::default(), before });
         let (_, theirs) = key(store.as_ref(), "acme").await;
         let (_, ours) = key(store.as_ref(), "default").await;
         let registry = Registry::builder().without_compiled().build().unwrap();
@@ -188,7 +87,7 @@ async fn l5_a_store_that_is_slow_about_one_tenant_holds_up_no_other() {
         asked.recv().await.unwrap();
         assert_eq!(list(&ours).await.unwrap(), StatusCode::OK);
         assert!(waiting.iter().all(|waiting| !waiting.is_finished()));
-        store.answers.add_permits(10);
+        store.before.answers.add_permits(10);
         let status = if fails { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
         for waiting in waiting {
             assert_eq!(waiting.await.unwrap(), status);

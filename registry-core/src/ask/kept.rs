@@ -4,22 +4,13 @@
 //! same call is found by. Whoever goes on with it, the process that waits, another one after the answer, or the same
 //! call in a later request, first changes what is kept there in one step, so that one alone does.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    background::Background,
-    clock::Clock,
     content::Content,
     context::Caller,
     flow::{HasRead, Reads},
@@ -47,15 +38,13 @@ const LIMITS: StateLimits = StateLimits {
     max_user_bytes: u64::MAX,
     ..StateLimits::DEFAULT
 };
-/// How long the result of a call that was made anew can be fetched, in seconds.
-const REMEMBERED: i64 = 3600;
 /// How much longer than its timeout a call may be under way before it counts as interrupted.
 const MARGIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// A call that waits, as it is kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    process: Arc<str>,
+    pub(super) process: Arc<str>,
     pub(crate) tool: String,
     pub(crate) version: Option<String>,
     pub(crate) arguments: Map<String, Value>,
@@ -67,11 +56,11 @@ pub(crate) struct Kept {
     pub(crate) flow: HasRead,
     /// Whether a person has approved it.
     #[serde(default)]
-    approved: bool,
+    pub(super) approved: bool,
     /// The answers so far, in their order.
-    answers: Vec<Answered>,
+    pub(super) answers: Vec<Answered>,
     /// From when on nobody goes on with it.
-    expires_at: Timestamp,
+    pub(super) expires_at: Timestamp,
     pub(crate) state: KeptState,
 }
 
@@ -86,7 +75,7 @@ fn anything() -> HasRead {
 pub(crate) struct Answered {
     pub(crate) id: String,
     /// Of the question, with its number and the call's arguments.
-    hash: String,
+    pub(super) hash: String,
     pub(crate) state: ApprovalState,
 }
 
@@ -124,7 +113,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    fn of(outcome: &ToolOutcome) -> Self {
+    pub(super) fn of(outcome: &ToolOutcome) -> Self {
         let reads = outcome.reads;
         match outcome.result.clone() {
             Ok(ToolResult { success, value, content, ends_turn, message, side_effects, audit: _ }) => {
@@ -135,6 +124,10 @@ impl Done {
                 Self { error: Some(texts), reads, ..Self::default() }
             }
         }
+    }
+
+    pub(super) fn failed(message: String) -> Self {
+        Self { error: Some((message.clone(), message)), ..Self::default() }
     }
 
     pub(crate) fn into_result(self) -> Result<ToolResult, ToolError> {
@@ -200,7 +193,7 @@ impl Spot {
     }
 
     /// The same where the store may fail and have written all the same: it is tried once more, and known again.
-    async fn put_again(&self, kept: &Kept, expected: &str) -> Result<Option<String>, StateError> {
+    pub(super) async fn put_again(&self, kept: &Kept, expected: &str) -> Result<Option<String>, StateError> {
         match self.put(Some(kept), Some(expected)).await {
             Err(StateError::Store(_)) => {}
             put => return put,
@@ -214,7 +207,7 @@ impl Spot {
     }
 
     /// Deletes what has expired of the user's.
-    async fn clear(&self, now: Timestamp) -> Result<(), StateError> {
+    pub(super) async fn clear(&self, now: Timestamp) -> Result<(), StateError> {
         for key in self.store.state_keys(&self.space).await? {
             let spot = Self { key, ..self.clone() };
             if let Some((kept, text)) = spot.look().await?
@@ -251,38 +244,6 @@ impl Kept {
     }
 }
 
-/// A running call that can be kept.
-pub(crate) struct Keeping {
-    spot: Spot,
-    clock: Arc<dyn Clock>,
-    background: Background,
-    /// Set when the host ends: what waits then stays for another process.
-    leaving: Arc<AtomicBool>,
-    timeout: Duration,
-    /// Whether its result is kept too, because nobody waits for it.
-    pub(crate) is_unattended: bool,
-    /// How the call was admitted that was kept, where this goes on with one.
-    pub(crate) admitted: Option<AdmittedBefore>,
-    now: Mutex<Now>,
-}
-
-/// What a call that goes on was admitted with, before its process ended.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct AdmittedBefore {
-    /// What its turn had read.
-    pub(crate) reads: Reads,
-    /// Whether a person has approved it.
-    pub(crate) approved: bool,
-}
-
-struct Now {
-    kept: Kept,
-    /// As the store has it, where it has it.
-    text: Option<String>,
-    /// Answers from before, which the tool gets again.
-    replay: Vec<Answered>,
-}
-
 /// What a call is, for keeping it.
 pub(crate) struct CallOf<'a> {
     pub(crate) tool: &'a str,
@@ -309,165 +270,6 @@ impl Kept {
             answers: Vec::new(),
             expires_at: Timestamp::UNIX_EPOCH,
             state: KeptState::Running,
-        }
-    }
-}
-
-/// What the host gives to a call that can be kept.
-#[derive(Clone)]
-pub(crate) struct Means {
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) background: Background,
-    pub(crate) leaving: Arc<AtomicBool>,
-    pub(crate) timeout: Duration,
-}
-
-impl Keeping {
-    /// A call that begins, or one that goes on with what was kept under `text`.
-    pub(crate) fn new(spot: Spot, means: Means, kept: Kept, text: Option<String>, unattended: bool) -> Self {
-        let Means { clock, background, leaving, timeout } = means;
-        let admitted = AdmittedBefore { reads: kept.flow.reads(), approved: kept.approved };
-        let (admitted, replay) = (text.is_some().then_some(admitted), kept.answers.clone());
-        let kept = Kept { answers: Vec::new(), ..kept };
-        let now = Mutex::new(Now { kept, text, replay });
-        Self { spot, clock, background, leaving, timeout, is_unattended: unattended, admitted, now }
-    }
-
-    /// Adds to what the turn of the call had read what this one has, and gives all of it.
-    pub(crate) fn add_read(&self, read: Option<&HasRead>) -> HasRead {
-        let mut now = self.now.lock();
-        if let Some(read) = read {
-            now.kept.flow.add(read);
-        }
-        now.kept.flow.clone()
-    }
-
-    /// A person has approved the call.
-    pub(crate) fn approve(&self) {
-        self.now.lock().kept.approved = true;
-    }
-
-    pub(crate) fn key(&self) -> &str {
-        &self.spot.key
-    }
-
-    pub(crate) fn version(&self) -> Option<String> {
-        self.now.lock().kept.version.clone()
-    }
-
-    /// What is made anew, once a person has changed the arguments.
-    pub(crate) fn change(&self, arguments: &Map<String, Value>) {
-        self.now.lock().kept.arguments.clone_from(arguments);
-    }
-
-    pub(crate) fn leaving(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.leaving)
-    }
-
-    /// The answer to a question that had one before the process ended.
-    pub(crate) fn replayed(&self, hash: &str) -> Option<Answered> {
-        let mut now = self.now.lock();
-        let at = now.replay.iter().position(|known| known.hash == hash)?;
-        let answer = now.replay.remove(at);
-        now.kept.answers.push(answer.clone());
-        Some(answer)
-    }
-
-    /// Keeps that the call waits for the answer to this question. Where that fails it waits all the same.
-    pub(crate) async fn waits(&self, question: &str, until: Timestamp) {
-        let (kept, text) = {
-            let now = self.now.lock();
-            let state = KeptState::Waiting(question.to_owned());
-            let kept = Kept { state, expires_at: until, ..now.kept.clone() };
-            (kept, now.text.clone())
-        };
-        let mut put = self.spot.put(Some(&kept), text.as_deref()).await;
-        if matches!(put, Err(StateError::Full { .. })) && self.spot.clear(self.clock.now()).await.is_ok() {
-            put = self.spot.put(Some(&kept), text.as_deref()).await;
-        }
-        match put {
-            Ok(Some(text)) => *self.now.lock() = Now { kept, text: Some(text), replay: Vec::new() },
-            // The same call waits already, or has expired.
-            Ok(None) => {}
-            Err(cause) => tracing::warn!(tool = kept.tool, %cause, "waiting_call_not_kept"),
-        }
-    }
-
-    /// Goes on with an answer; false where another process has gone on with it.
-    ///
-    /// # Errors
-    /// Where that cannot be told.
-    pub(crate) async fn answered(&self, question: &Approval) -> Result<bool, StoreError> {
-        let (kept, text) = {
-            let mut now = self.now.lock();
-            now.kept.answers.push(Answered::of(question));
-            let Some(text) = now.text.clone() else { return Ok(true) };
-            let process = Arc::clone(&now.kept.process);
-            (now.kept.clone().taken(&process, self.clock.now(), self.timeout), text)
-        };
-        match self.spot.put_again(&kept, &text).await {
-            Ok(Some(text)) => {
-                *self.now.lock() = Now { kept, text: Some(text), replay: Vec::new() };
-                Ok(true)
-            }
-            Ok(None) => {
-                self.now.lock().text = None;
-                Ok(false)
-            }
-            Err(StateError::Store(cause)) => Err(cause),
-            Err(cause) => Err(StoreError::invalid(cause)),
-        }
-    }
-
-    /// Forgets the call, unless it waits and the host ends.
-    pub(crate) async fn forget(&self) {
-        if let Some(text) = self.to_forget()
-            && let Err(cause) = self.spot.put(None, Some(&text)).await
-        {
-            tracing::warn!(%cause, "waiting_call_not_forgotten");
-        }
-    }
-
-    fn to_forget(&self) -> Option<String> {
-        let mut now = self.now.lock();
-        let is_waiting = matches!(now.kept.state, KeptState::Waiting(_));
-        let stays = self.leaving.load(Ordering::Relaxed) && (is_waiting || self.is_unattended);
-        now.text.take().filter(|_| !stays)
-    }
-
-    /// Keeps what a call came to that nobody waits for.
-    pub(crate) async fn done(&self, outcome: &ToolOutcome) {
-        let (kept, text) = {
-            let mut now = self.now.lock();
-            let Some(text) = now.text.take() else { return };
-            (now.kept.clone(), text)
-        };
-        let expires_at =
-            self.clock.now().checked_add(SignedDuration::from_secs(REMEMBERED)).unwrap_or(Timestamp::MAX);
-        let done =
-            |done| Kept { state: KeptState::Done(done), expires_at, answers: Vec::new(), ..kept.clone() };
-        let put = self.spot.put(Some(&done(Box::new(Done::of(outcome)))), Some(&text)).await;
-        let Err(StateError::TooLarge { bytes, .. }) = put else { return noted(put) };
-        let message =
-            format!("{} was done, and its result has {bytes} bytes, which is more than is kept", kept.tool);
-        let error = Some((message.clone(), message));
-        let put = self.spot.put(Some(&done(Box::new(Done { error, ..Done::default() }))), Some(&text)).await;
-        noted(put);
-    }
-}
-
-fn noted(put: Result<Option<String>, StateError>) {
-    if let Err(cause) = put {
-        tracing::warn!(%cause, "result_of_waiting_call_not_kept");
-    }
-}
-
-impl Drop for Keeping {
-    fn drop(&mut self) {
-        if let Some(text) = self.to_forget() {
-            let spot = self.spot.clone();
-            self.background
-                .run("forget_waiting_call", async move { noted(spot.put(None, Some(&text)).await) });
         }
     }
 }

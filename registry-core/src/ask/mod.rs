@@ -4,6 +4,7 @@
 
 mod flow;
 mod form;
+pub(crate) mod keeping;
 pub(crate) mod kept;
 mod resume;
 

@@ -8,7 +8,10 @@ use std::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::kept::{Keeping, KeptState, Means, Spot};
+use super::{
+    keeping::{Keeping, Means},
+    kept::{KeptState, Spot},
+};
 use crate::{
     context::{Conversation, Origin, ToolCall, ToolContext},
     flow::TurnFlow,

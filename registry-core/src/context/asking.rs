@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::RunningCall;
 use crate::{
-    ask::{Asked, kept::Keeping},
+    ask::{Asked, keeping::Keeping},
     guard::person::Held,
     id::random_id,
 };

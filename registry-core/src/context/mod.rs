@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ask::kept::Keeping,
+    ask::keeping::Keeping,
     flow::{HasRead, Reads, TurnFlow},
     model::Model,
     tenant::DEFAULT_TENANT,

@@ -2,10 +2,7 @@
 
 use std::sync::LazyLock;
 
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
-    task::JoinError,
-};
+use tokio::task::JoinError;
 
 use crate::user_places::UserPlaces;
 
@@ -14,28 +11,14 @@ const AT_ONCE: usize = 4;
 /// How many of these are of one user.
 const OF_ONE_USER: usize = 2;
 
-static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
-static OF_USERS: LazyLock<UserPlaces> = LazyLock::new(|| UserPlaces::new(OF_ONE_USER));
-
-/// A place for such work, which is held until the work ends: it cannot be stopped when nobody waits for it any more.
-type Place = (Option<SemaphorePermit<'static>>, Option<OwnedSemaphorePermit>);
-
-async fn place((tenant, user): (&str, &str)) -> Place {
-    let own = OF_USERS.enter(tenant, user).await;
-    (PLACES.acquire().await.ok(), own)
-}
+static PLACES: LazyLock<UserPlaces> = LazyLock::new(|| UserPlaces::new(OF_ONE_USER).among(AT_ONCE));
 
 /// Does work of a user of a tenant in a place of its own.
 pub(super) async fn do_large<T: Send + 'static>(
     user: (&str, &str),
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
-    let place = place(user).await;
-    let work = move || {
-        let _place = place;
-        work()
-    };
-    tokio::task::spawn_blocking(work).await
+    PLACES.work(user, work).await
 }
 
 #[cfg(test)]
@@ -48,7 +31,12 @@ mod tests {
     use crate::{
         Caller, ErrorKind, Permission, Registry, ToolCall,
         guard::audit::{MemoryAudit, hash_arguments},
+        user_places::UserPlace,
     };
+
+    async fn place((tenant, user): (&str, &str)) -> UserPlace {
+        PLACES.enter(tenant, user).await.unwrap()
+    }
 
     #[tokio::test]
     async fn a37_large_arguments_of_one_user_hold_up_nobody_else() {
@@ -56,10 +44,10 @@ mod tests {
         let held = [place(ada).await, place(ada).await];
         let mut next = Box::pin(place(ada));
         assert!(futures_util::poll!(&mut next).is_pending(), "a user has two");
-        let other = place(eve).await;
-        assert!(other.0.is_some() && futures_util::poll!(&mut next).is_pending());
+        let _other = place(eve).await;
+        assert!(futures_util::poll!(&mut next).is_pending());
         drop(held);
-        assert!(next.await.1.is_some());
+        next.await;
     }
 
     #[tokio::test]

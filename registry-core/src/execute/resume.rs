@@ -8,7 +8,8 @@ use super::fit::Fitted;
 use crate::{
     ask::{
         AskError,
-        kept::{CallOf, Done, Keeping, Kept, KeptState, Means, Spot, changed, interrupted},
+        keeping::{Keeping, Means},
+        kept::{CallOf, Done, Kept, KeptState, Spot, changed, interrupted},
         scope_of,
     },
     flow::Reads,

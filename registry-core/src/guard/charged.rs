@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::{
     Guards, Wanted,
-    limits::{Charge, Limited, Usage},
-    not_counted, rate_limited,
+    limits::{Charge, Limit, Limited, Usage},
 };
-use crate::{background::Background, result::ToolError};
+use crate::{
+    background::Background,
+    result::{ErrorKind, ToolError},
+    store::StoreError,
+};
 
 /// A call that was counted. Dropped before it has run, it is taken back.
 pub(crate) struct Charged {
@@ -77,4 +82,26 @@ impl Guards {
             Err(cause) => Err(not_counted(wanted.tool.name(), &cause)),
         }
     }
+}
+
+fn rate_limited(tool: &str, Limited { limit, free_at }: Limited) -> ToolError {
+    let what = match limit {
+        Limit::Daily(1) => "once a day".to_owned(),
+        Limit::Daily(calls) => format!("{calls} times a day"),
+        Limit::Cooldown(least) => format!("once in {} s", least.as_secs_f64()),
+    };
+    // Rounded up, so that whoever comes then is not too early.
+    let second = free_at.as_second() + i64::from(free_at.subsec_nanosecond() > 0);
+    let shown = Timestamp::from_second(second).unwrap_or(free_at);
+    ToolError::new(ErrorKind::ToolRateLimited, format!("{tool} may be called {what}; it is free again at {shown}"))
+        .with_feedback(format!(
+            "The tool `{tool}` may be called {what}, and that is used up until {shown}. Do without it until then, and tell the user."
+        ))
+        .with_retry_at(free_at)
+}
+
+fn not_counted(tool: &str, cause: &StoreError) -> ToolError {
+    tracing::error!(tool, %cause, "limit_not_counted");
+    ToolError::store_failed(cause, format!("the limit of {tool} could not be checked"))
+        .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))
 }

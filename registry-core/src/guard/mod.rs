@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    ask::kept::{AdmittedBefore, Keeping},
+    ask::keeping::{AdmittedBefore, Keeping},
     background::Background,
     clock::Clock,
     concurrency::{Concurrency, ConcurrencyLimiter, Permit},
@@ -33,13 +33,13 @@ use crate::{
     id::random_id,
     policy::Effect,
     result::{ErrorKind, ToolError},
-    store::{StateStore, StoreError},
+    store::StateStore,
     tool::Tool,
 };
 use approval::{APPROVAL_TIMEOUT, Approvals, MemoryApprovals};
 use charged::Charged;
 use gate::{Decision, GATE_TIMEOUT, Gate, GateAnswer, GateError, GateRequest, Verdict};
-use limits::{Charge, Limit, Limited, MemoryUsage, Usage};
+use limits::{Charge, MemoryUsage, Usage};
 use nested::{Nested, Running};
 use person::{Held, Yes};
 use rule::Rules;
@@ -426,26 +426,4 @@ async fn weigh(gate: &dyn Gate, wanted: Wanted<'_>) -> (Verdict, GateAnswer) {
         return (Verdict::Blocked, GateAnswer::Blocked(reason));
     }
     (Verdict::Unanswered, GateAnswer::Approved)
-}
-
-fn rate_limited(tool: &str, Limited { limit, free_at }: Limited) -> ToolError {
-    let what = match limit {
-        Limit::Daily(1) => "once a day".to_owned(),
-        Limit::Daily(calls) => format!("{calls} times a day"),
-        Limit::Cooldown(least) => format!("once in {} s", least.as_secs_f64()),
-    };
-    // Rounded up, so that whoever comes then is not too early.
-    let second = free_at.as_second() + i64::from(free_at.subsec_nanosecond() > 0);
-    let shown = Timestamp::from_second(second).unwrap_or(free_at);
-    ToolError::new(ErrorKind::ToolRateLimited, format!("{tool} may be called {what}; it is free again at {shown}"))
-        .with_feedback(format!(
-            "The tool `{tool}` may be called {what}, and that is used up until {shown}. Do without it until then, and tell the user."
-        ))
-        .with_retry_at(free_at)
-}
-
-fn not_counted(tool: &str, cause: &StoreError) -> ToolError {
-    tracing::error!(tool, %cause, "limit_not_counted");
-    ToolError::store_failed(cause, format!("the limit of {tool} could not be checked"))
-        .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))
 }

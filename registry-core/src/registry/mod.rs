@@ -287,7 +287,7 @@ impl Registry {
     /// Makes every schema now, logs each tool that cannot be called with its cause, and returns those.
     ///
     /// Without this the same is found at first use; a server does it at start, so that its log says so. Validators are made when a tool
-    /// is first called; [`Tool::full_fault`] makes one as well.
+    /// is first called; [`Tool::inconsistencies`] makes one as well.
     pub fn check(&self) -> Vec<Arc<Tool>> {
         let tools = self.shared.tools.load_full();
         let faulty: Vec<_> = tools.sorted().iter().filter(|tool| tool.fault().is_some()).cloned().collect();

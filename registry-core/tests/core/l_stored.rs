@@ -10,18 +10,17 @@ use std::{
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use jiff::Timestamp;
 use registry_core::{
     BoxFuture, Caller, Change, ChangeError, ErrorKind, Handler, Permission, Registry, RegistryError,
     RegistryEvent, StoredRegistry, ToolCall, ToolLimits, ToolPolicy, ToolResult, ToolSpec,
     guard::audit::MemoryAudit,
     handler_fn,
-    store::{
-        ApiKey, MemoryStore, Persona, RemovedUser, Session, Store, StoreError, StoreResult, StoredTool, User,
-    },
+    store::{MemoryStore, Store, StoreError, StoreResult, StoredTool},
 };
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
+
+use crate::store_behind::{Asked, Before, StoreBehind};
 
 /// A tool that is compiled in.
 #[registry_core::tool(version = "2.0.0")]
@@ -65,143 +64,28 @@ fn received(events: &mut Receiver<RegistryEvent>) -> Vec<(String, Change, bool)>
         .collect()
 }
 
-/// A store that can be made to fail, and to let something else happen first when a tool is put into it.
+/// Makes a store fail, and lets something else happen first when a tool is put into it.
 #[derive(Default)]
-struct Shaky {
-    kept: Arc<MemoryStore>,
+struct Trouble {
     fails: AtomicBool,
     meanwhile: Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
-impl Shaky {
-    fn check(&self) -> StoreResult<()> {
-        if self.fails.load(Ordering::SeqCst) {
-            Err(StoreError::unavailable("the disk is gone"))
-        } else {
-            Ok(())
-        }
-    }
-}
-
 #[async_trait]
-impl Store for Shaky {
-    async fn tools(&self, tenant: &str) -> StoreResult<Vec<StoredTool>> {
-        self.check()?;
-        self.kept.tools(tenant).await
-    }
-
-    async fn put_tool(&self, tenant: &str, tool: StoredTool, revision: u64) -> StoreResult<bool> {
-        self.check()?;
-        let meanwhile = self.meanwhile.lock().unwrap().take();
+impl Before for Trouble {
+    async fn before(&self, asked: Asked<'_>) -> StoreResult<()> {
+        if self.fails.load(Ordering::SeqCst) {
+            return Err(StoreError::unavailable("the disk is gone"));
+        }
+        let meanwhile = self.meanwhile.lock().unwrap().take_if(|_| asked == Asked::Put);
         if let Some(meanwhile) = meanwhile {
             meanwhile.await;
         }
-        self.kept.put_tool(tenant, tool, revision).await
-    }
-
-    async fn remove_tool(&self, tenant: &str, tool: &str) -> StoreResult<()> {
-        self.check()?;
-        self.kept.remove_tool(tenant, tool).await
-    }
-
-    async fn personas(&self, tenant: &str) -> StoreResult<Vec<Persona>> {
-        self.kept.personas(tenant).await
-    }
-
-    async fn persona(&self, tenant: &str, name: &str) -> StoreResult<Option<Persona>> {
-        self.kept.persona(tenant, name).await
-    }
-
-    async fn put_persona(&self, tenant: &str, persona: Persona) -> StoreResult<()> {
-        self.kept.put_persona(tenant, persona).await
-    }
-
-    async fn remove_persona(&self, tenant: &str, name: &str) -> StoreResult<bool> {
-        self.kept.remove_persona(tenant, name).await
-    }
-
-    async fn tenants(&self) -> StoreResult<Vec<String>> {
-        self.kept.tenants().await
-    }
-
-    async fn users(&self, tenant: &str) -> StoreResult<Vec<User>> {
-        self.kept.users(tenant).await
-    }
-
-    async fn count_users(&self, tenant: &str) -> StoreResult<usize> {
-        self.kept.count_users(tenant).await
-    }
-
-    async fn user(&self, tenant: &str, id: &str) -> StoreResult<Option<User>> {
-        self.kept.user(tenant, id).await
-    }
-
-    async fn put_user(&self, tenant: &str, user: User) -> StoreResult<()> {
-        self.kept.put_user(tenant, user).await
-    }
-
-    async fn change_user(&self, tenant: &str, user: User, revision: u64) -> StoreResult<bool> {
-        self.kept.change_user(tenant, user, revision).await
-    }
-
-    async fn remove_user(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<RemovedUser> {
-        self.kept.remove_user(tenant, id, at).await
-    }
-
-    async fn keys(&self, tenant: &str) -> StoreResult<Vec<ApiKey>> {
-        self.kept.keys(tenant).await
-    }
-
-    async fn keys_of(&self, tenant: &str, user: &str) -> StoreResult<Vec<ApiKey>> {
-        self.kept.keys_of(tenant, user).await
-    }
-
-    async fn key_of_id(&self, tenant: &str, id: &str) -> StoreResult<Option<ApiKey>> {
-        self.kept.key_of_id(tenant, id).await
-    }
-
-    async fn key(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<ApiKey>> {
-        self.kept.key(sha256, now).await
-    }
-
-    async fn has_keys(&self) -> StoreResult<bool> {
-        self.kept.has_keys().await
-    }
-
-    async fn put_key(&self, key: ApiKey) -> StoreResult<bool> {
-        self.kept.put_key(key).await
-    }
-
-    async fn revoke_key(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<bool> {
-        self.kept.revoke_key(tenant, id, at).await
-    }
-
-    async fn put_session(&self, session: Session, most: usize) -> StoreResult<bool> {
-        self.kept.put_session(session, most).await
-    }
-
-    async fn session(&self, sha256: &str, now: Timestamp) -> StoreResult<Option<Session>> {
-        self.kept.session(sha256, now).await
-    }
-
-    async fn sessions(&self, tenant: &str, user: &str, now: Timestamp) -> StoreResult<Vec<Session>> {
-        self.kept.sessions(tenant, user, now).await
-    }
-
-    async fn end_session(&self, tenant: &str, user: &str, id: &str) -> StoreResult<bool> {
-        self.kept.end_session(tenant, user, id).await
-    }
-
-    // These two go on, so that it is the changes themselves that are seen to fail.
-
-    async fn revision(&self) -> StoreResult<u64> {
-        self.kept.revision().await
-    }
-
-    async fn changed(&self, since: u64) {
-        self.kept.changed(since).await
+        Ok(())
     }
 }
+
+type Shaky = StoreBehind<Trouble>;
 
 async fn put(store: &MemoryStore, tool: StoredTool) {
     assert!(store.put_tool("default", tool, store.revision().await.unwrap()).await.unwrap());
@@ -272,7 +156,7 @@ async fn b10_a_change_made_elsewhere_between_reading_and_writing_is_not_undone()
     let shaky = Arc::new(Shaky::default());
     let (one, two) = (registry().attach(shaky.clone()).await.unwrap(), attached(&shaky.kept).await);
     let kept = async || shaky.kept.tools("default").await.unwrap()[0].clone();
-    let meanwhile = |change: BoxFuture<'static, ()>| *shaky.meanwhile.lock().unwrap() = Some(change);
+    let meanwhile = |change: BoxFuture<'static, ()>| *shaky.before.meanwhile.lock().unwrap() = Some(change);
     let register = |spec: ToolSpec| -> BoxFuture<'static, ()> {
         let two = two.clone();
         Box::pin(async move { drop(two.register(spec, ToolPolicy::new(), None).await.unwrap()) })
@@ -428,7 +312,7 @@ async fn l5_what_the_store_does_not_keep_is_not_done() {
     let stored = registry().attach(store.clone()).await.unwrap();
     stored.register(spec("1.0.0"), ToolPolicy::new(), answers("one")).await.unwrap();
     let mut events = stored.registry().subscribe();
-    store.fails.store(true, Ordering::SeqCst);
+    store.before.fails.store(true, Ordering::SeqCst);
     let failed = ChangeError::Store(StoreError::unavailable("the disk is gone"));
     assert!(failed.to_string().contains("nothing was changed"), "{failed}");
     assert_eq!(stored.set_enabled("f", false).await, Err(failed.clone()));
@@ -438,7 +322,7 @@ async fn l5_what_the_store_does_not_keep_is_not_done() {
     assert_eq!(call(stored.registry(), "f").await.as_deref(), Ok("one"));
     assert_eq!(received(&mut events), []);
     assert!(registry().attach(store.clone()).await.is_err());
-    store.fails.store(false, Ordering::SeqCst);
+    store.before.fails.store(false, Ordering::SeqCst);
     stored.set_enabled("f", false).await.unwrap();
     assert_eq!(call(stored.registry(), "f").await, Err(ErrorKind::Unavailable));
 }
@@ -460,12 +344,12 @@ async fn b10_a_store_that_comes_back_is_followed_again() {
     let store = Arc::new(Shaky::default());
     let (one, two) =
         (registry().attach(store.clone()).await.unwrap(), registry().attach(store.clone()).await.unwrap());
-    store.fails.store(true, Ordering::SeqCst);
+    store.before.fails.store(true, Ordering::SeqCst);
     // Another server, which still reaches it.
     put(&store.kept, row("l_compiled", false, None)).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(one.registry().get("l_compiled").unwrap().is_enabled());
-    store.fails.store(false, Ordering::SeqCst);
+    store.before.fails.store(false, Ordering::SeqCst);
     for stored in [&one, &two] {
         within_a_second(|| !stored.registry().get("l_compiled").unwrap().is_enabled()).await;
     }

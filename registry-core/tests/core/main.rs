@@ -19,5 +19,6 @@ mod p_tools;
 mod p_types;
 mod path;
 mod path_steps;
+mod store_behind;
 mod t_guards_failing;
 mod t_standing;

@@ -50,7 +50,6 @@ use std::{collections::HashSet, path::PathBuf, sync::Arc};
 pub use graph::{Graph, GraphPath, GraphQuery, GraphRelation, GraphStep};
 use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
-use tracing::Instrument;
 
 use chats::is_place_of_chats;
 use registry_core::{DEFAULT_TENANT, ToolContext, ToolError, UserPlaces, tenant_path};
@@ -170,12 +169,7 @@ impl Documents {
         work: impl Future<Output = Result<T, ToolError>> + Send + 'static,
     ) -> Result<T, ToolError> {
         let Some((tenant, user)) = &self.user else { return work.await };
-        let place = places.enter(tenant, user).await;
-        let work = async move {
-            let _place = place;
-            work.await
-        };
-        tokio::spawn(work.in_current_span()).await?
+        places.task((tenant, user), work).await?
     }
 
     /// The rows of one SQL `SELECT`, as [`DocumentIndex::select`] gives them.

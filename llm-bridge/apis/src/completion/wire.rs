@@ -1,15 +1,13 @@
 //! Requests for completions.
 
-use http::response::Parts;
 use serde_json::{Map, Value, json};
 
 use super::decode::{read_frame, read_reply};
 use crate::{
-    Decode, Encoded, Failure, Framing, Omission, Provider, Request, ResponseFormat, Wire,
+    Decode, Encoded, Framing, Omission, Provider, Request, ResponseFormat, Wire,
     decoder::{StreamDecoder, WholeDecoder},
     ollama::leave_out_loading,
-    openai::failure_of,
-    wire::{passing_omissions, post, retry_after},
+    wire::{passing_omissions, post},
 };
 
 /// What chat completions have and completions have not.
@@ -33,13 +31,14 @@ const OF_CHAT: [&str; 13] = [
 const ROOM: u64 = 4096;
 
 /// Whose form of completions it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CompletionForm {
     /// `/completion` of llama.cpp, below the server's root. Special tokens are text only where they are asked for by name.
     LlamaCpp,
     /// `/api/generate` of Ollama with `raw`, below the server's root.
     Ollama,
     /// `/completions` of OpenAI's API, without anything of one server.
+    #[default]
     OpenAi,
     /// The same at vLLM.
     Vllm,
@@ -68,7 +67,7 @@ impl CompletionForm {
 }
 
 /// One request for a completion. The canonical request says how the model chooses its words; its messages and tools are in the prompt.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct CompletionWire {
     /// Whose form it is.
     pub form: CompletionForm,
@@ -111,12 +110,6 @@ impl Wire for CompletionWire {
             }
             _ => Box::new(StreamDecoder::new(Framing::Sse, read_frame)),
         }
-    }
-
-    fn failure(&self, parts: &Parts, body: &[u8]) -> Failure {
-        let mut failure = failure_of(&String::from_utf8_lossy(body), Some(parts.status.as_u16()));
-        failure.retry_after = retry_after(parts);
-        failure
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use http::response::Parts;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
 
@@ -12,13 +11,13 @@ use super::{
     message_json::{CallNames, MessageJson, image_of, messages_of},
 };
 use crate::{
-    CallInput, Content, Decode, Effort, Encoded, Failure, Framing, MediaSource, Message, Omission, Part,
-    Provider, RawJson, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput, Wire,
+    CallInput, Content, Decode, Effort, Encoded, Framing, MediaSource, Message, Omission, Part, Provider,
+    RawJson, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput, Wire,
     decoder::{StreamDecoder, WholeDecoder},
-    openai::{client_tools::ToolJson, failure_of},
+    openai::client_tools::ToolJson,
     passing::Fields,
     results::in_text_and_functions,
-    wire::{AS_FUNCTION, media_omission, passing_omissions, post, retry_after},
+    wire::{AS_FUNCTION, media_omission, passing_omissions, post},
 };
 
 /// Ollama's own API, spoken to an Ollama server.
@@ -93,12 +92,6 @@ impl Wire for OllamaWire {
             true => Box::new(WholeDecoder::new(read_reply)),
             false => Box::new(StreamDecoder::new(Framing::Lines, read_frame)),
         }
-    }
-
-    fn failure(&self, parts: &Parts, body: &[u8]) -> Failure {
-        let mut failure = failure_of(&String::from_utf8_lossy(body), Some(parts.status.as_u16()));
-        failure.retry_after = retry_after(parts);
-        failure
     }
 }
 

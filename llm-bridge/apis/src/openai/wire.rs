@@ -2,24 +2,23 @@
 
 use std::borrow::Cow;
 
-use http::response::Parts;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{
     API, FORMAT_REST, SCHEMA_REST,
     client_tools::ToolJson,
-    decode::{failure_of, read_answer, read_frame},
+    decode::{read_answer, read_frame},
     message_json::{MessageJson, is_content, messages_of},
 };
 use crate::{
-    CallInput, Content, Decode, Effort, Encoded, Failure, Framing, Media, MediaSource, Message, Omission,
-    Part, Provider, Request, ResponseFormat, Role, Thinking, ToolChoice, ToolInput, Wire,
+    CallInput, Content, Decode, Effort, Encoded, Framing, Media, MediaSource, Message, Omission, Part,
+    Provider, Request, ResponseFormat, Role, Thinking, ToolChoice, ToolInput, Wire,
     decoder::{StreamDecoder, WholeDecoder},
     json::Leftover,
     passing::Fields,
     results::in_text_and_functions,
-    wire::{AS_FUNCTION, media_omission, passing_omissions, post, retry_after},
+    wire::{AS_FUNCTION, media_omission, passing_omissions, post},
 };
 
 /// OpenAI's chat completions, spoken to a model server.
@@ -43,12 +42,6 @@ impl Wire for OpenAiWire {
             true => Box::new(WholeDecoder::new(read_answer)),
             false => Box::new(StreamDecoder::new(Framing::Sse, read_frame)),
         }
-    }
-
-    fn failure(&self, parts: &Parts, body: &[u8]) -> Failure {
-        let mut failure = failure_of(&String::from_utf8_lossy(body), Some(parts.status.as_u16()));
-        failure.retry_after = retry_after(parts);
-        failure
     }
 }
 

@@ -375,15 +375,7 @@ fn b13_a_stop_sequence_that_the_server_names_is_the_reason() {
         let found = found.into_iter().find(|piece| matches!(piece, Piece::Finish(_)));
         assert_eq!(found, Some(Piece::Finish(reason)), "{fields}");
     }
-    let wire = CompletionWire {
-        form: CompletionForm::LlamaCpp,
-        prompt: String::new(),
-        stop: Vec::new(),
-        tokens: Vec::new(),
-        num_ctx: None,
-        keep_alive: None,
-        loads: false,
-    };
+    let wire = CompletionWire { form: CompletionForm::LlamaCpp, ..CompletionWire::default() };
     for (word, reason) in [("END", stopped), ("", FinishReason::Stop)] {
         let reply = json!({"content": "a", "stop": true, "stop_type": "word", "stopping_word": word});
         let (mut decoder, mut pieces) = (wire.decoder("application/json"), Vec::new());

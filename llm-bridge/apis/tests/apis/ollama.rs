@@ -619,11 +619,10 @@ fn b14_ollama_is_told_by_nobody_else_how_to_load_a_model() {
     let raw = |loads: bool| CompletionWire {
         form: CompletionForm::Ollama,
         prompt: "hi".to_owned(),
-        stop: Vec::new(),
-        tokens: Vec::new(),
         num_ctx: Some(16_384),
         keep_alive: Some("1h".into()),
         loads,
+        ..CompletionWire::default()
     };
     let body: Value = serde_json::from_slice(raw(false).request(&request, "").http.body()).unwrap();
     assert_eq!(body["options"], json!({"temperature": 0.5, "num_ctx": 16_384, "repeat_penalty": 1.5}));

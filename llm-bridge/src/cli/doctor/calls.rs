@@ -60,9 +60,7 @@ pub(super) async fn native(session: &mut Session<'_>) -> (Finding, Native) {
         if let Some(dialect) = calls.dialect {
             *by_dialect.entry(dialect).or_insert(0) += u32::from(calls.is_text_right(question));
         }
-        if let Some(call) = answered.calls.iter().find(|call| !call.arguments.is_empty()) {
-            seen.in_pieces = Some(seen.in_pieces.unwrap_or_default() || call.pieces > 1);
-        }
+        seen.in_pieces = seen.in_pieces.max(answered.in_pieces);
         seen.native += u32::from(calls.is_native_right(question));
         seen.right += u32::from(is_right);
         called |= !calls.is_empty();

@@ -234,7 +234,7 @@ impl From<Unanswered> for Finding {
 /// What an answer was in place of what was asked for.
 pub(super) fn instead(answered: &Answered) -> String {
     let words = answered.words();
-    let called = answered.calls.first().map(|call| format!("{}({})", call.name, call.arguments.trim()));
+    let called = answered.calls.get(0).map(|call| format!("{}({})", call.name, call.arguments.trim()));
     match called {
         Some(call) => format!("called {}", short(&call)),
         None if words.is_empty() && answered.is_cut => "cut off before it said anything".to_owned(),

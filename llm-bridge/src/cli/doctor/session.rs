@@ -6,12 +6,12 @@ use indicatif::ProgressBar;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 use toolrack_apis::{
-    CallPiece, FinishReason, Message, Passing, Piece, Provider, Request, Role, Sampling, Thinking, Usage,
+    FinishReason, Message, Passing, Piece, Provider, Request, Role, Sampling, Thinking, Usage,
 };
 use toolrack_dialects::{Offered, ScanOptions, dialect, parse, thinking_ends};
 
 use crate::{
-    turn::{ChatSettings, could_not_read, raw_text},
+    turn::{ChatSettings, NativeCalls, could_not_read, raw_text},
     upstream::{RawQuestion, Route, UpstreamError},
 };
 
@@ -57,7 +57,10 @@ pub(super) struct Answered {
     /// The text as the server sent it.
     pub(super) text: String,
     pub(super) reasoning: String,
-    pub(super) calls: Vec<NativeCall>,
+    /// The calls in the fields of the API.
+    pub(super) calls: NativeCalls,
+    /// Whether the arguments of such a call came in pieces.
+    pub(super) in_pieces: Option<bool>,
     pub(super) usage: Option<Usage>,
     /// How many pieces of text and thinking came.
     pub(super) pieces: u32,
@@ -73,16 +76,6 @@ pub(super) struct Answered {
     pub(super) begins_thinking: bool,
     /// What the server measured itself.
     timings: Option<Value>,
-}
-
-/// A call in the fields of the API.
-#[derive(Debug, Default)]
-pub(super) struct NativeCall {
-    pub(super) name: String,
-    pub(super) arguments: String,
-    /// In how many pieces its arguments came.
-    pub(super) pieces: u32,
-    index: Option<u64>,
 }
 
 /// Why there is no answer.
@@ -236,31 +229,17 @@ impl Answered {
                 self.pieces += 1;
                 self.reasoning.push_str(&text);
             }
-            Piece::Call(piece) => self.take_call(piece),
+            Piece::Call(piece) => {
+                let part = piece.arguments.len();
+                let at = self.calls.push(piece);
+                if let Some(call) = self.calls.get(at).filter(|_| part > 0) {
+                    *self.in_pieces.get_or_insert(false) |= call.arguments.len() > part;
+                }
+            }
             Piece::Finish(reason) => self.is_cut |= reason == FinishReason::Length,
             Piece::Usage(usage) => self.usage = Some(usage),
             Piece::Passing(passing) => self.timings = timings(&passing).or(self.timings.take()),
         }
-    }
-
-    /// Some servers give all calls one index, and each of them whole.
-    fn take_call(&mut self, piece: CallPiece) {
-        let is_new = |call: &NativeCall| piece.name.is_some() && !call.arguments.is_empty();
-        let same = match piece.index {
-            Some(index) => self.calls.iter().rposition(|call| call.index == Some(index)),
-            None => self.calls.len().checked_sub(1),
-        };
-        let at = match same {
-            Some(at) if !self.calls.get(at).is_some_and(is_new) => at,
-            _ => {
-                self.calls.push(NativeCall { index: piece.index, ..NativeCall::default() });
-                self.calls.len() - 1
-            }
-        };
-        let Some(call) = self.calls.get_mut(at) else { return };
-        call.name.push_str(&piece.name.unwrap_or_default());
-        call.pieces += u32::from(!piece.arguments.is_empty());
-        call.arguments.push_str(&piece.arguments);
     }
 
     /// A number that llama.cpp measured, such as `predicted_per_second`.
@@ -311,5 +290,35 @@ impl From<UpstreamError> for Unanswered {
             }
             error => Self::Failed(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolrack_apis::CallPiece;
+
+    use super::*;
+
+    #[test]
+    fn b16_native_calls_are_put_together_as_in_chats() {
+        let mut answered = Answered::default();
+        let piece = |id: Option<&str>, name: Option<&str>, arguments: &str| CallPiece {
+            index: Some(0),
+            id: id.map(str::to_owned),
+            name: name.map(str::to_owned),
+            arguments: arguments.to_owned(),
+            ..CallPiece::default()
+        };
+        // Some servers repeat the name in the second piece.
+        for piece in [
+            piece(Some("1"), Some("add"), ""),
+            piece(Some("1"), Some("add"), "{\"a\": 1,"),
+            piece(None, None, " \"b\": 2}"),
+        ] {
+            answered.take(Piece::Call(piece), Duration::ZERO);
+        }
+        let calls: Vec<_> = answered.calls.iter().map(|call| (&*call.name, &*call.arguments)).collect();
+        assert_eq!(calls, [("add", "{\"a\": 1, \"b\": 2}")]);
+        assert_eq!(answered.in_pieces, Some(true));
     }
 }

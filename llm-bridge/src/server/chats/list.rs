@@ -124,14 +124,10 @@ impl Access {
         }
         let (store, query) = (Arc::clone(&self.store), query.clone());
         let (tenant, user) = (self.tenant.clone(), self.user.clone());
-        let own = self.turns.searching.enter(&tenant, &user).await;
-        let search = tokio::spawn(async move {
-            let _own = own;
-            store.chats((&tenant, &user), &query).await
-        });
-        let found =
-            search.await.map_err(|_| ApiError::internal("the search failed; see the server's log"))?;
-        found.map_err(|error| match error.kind() {
+        let search = async move { store.chats((&tenant, &user), &query).await };
+        let found = self.turns.searching.task(self.owner(), search).await;
+        let failed = |_| ApiError::internal("the search failed; see the server's log");
+        found.map_err(failed)?.map_err(|error| match error.kind() {
             StoreErrorKind::Unavailable => {
                 tracing::warn!(cause = %error, "search_failed");
                 let message = "the server's store did not search in time; look for fewer words, or try again";

@@ -1,34 +1,30 @@
 //! Receives and reads uploaded files, with limits on how many at once.
 
-use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
     http::{HeaderMap, StatusCode, header},
 };
 use futures_util::StreamExt;
-use parking_lot::Mutex;
 use registry_core::ToolError;
 use tokio::{
-    sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore},
+    sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
     time::{Instant, timeout, timeout_at},
 };
 use toolrack_documents::{Document, DocumentKind, read};
 
+use super::shares::{UserPlace, Users};
 use crate::server::{api_error::ApiError, body::is_sent_as, openapi::operation::BYTES};
 
 /// How many files are in memory at once.
 const TAKEN_AT_ONCE: usize = 12;
-/// How many of one user.
-const TAKEN_OF_A_USER: usize = 4;
 /// How many files are read at once; one of each user.
 const READ_AT_ONCE: usize = 2;
 /// How long another file waits until it may come into memory, and how long one that is there until it is read.
 const WAITS: Duration = Duration::from_secs(20);
 const WAITS_TO_BE_READ: Duration = Duration::from_secs(180);
-/// A file gives way to one of a user who has so many fewer.
-const MORE: usize = 2;
 /// The timeout of an upload.
 const COMES_IN: Duration = Duration::from_secs(10 * 60);
 /// The minimum speed of an upload: this many bytes, or the rest, within this time.
@@ -44,26 +40,6 @@ pub(super) struct Intake {
     users: Users,
     reading: Arc<Semaphore>,
     read_in: Duration,
-}
-
-/// What users have of the limits, by tenant and id.
-type Users = Arc<Mutex<HashMap<(String, String), Held>>>;
-
-/// What a user has of them.
-#[derive(Debug)]
-struct Held {
-    /// How many files are in memory, or wait for that.
-    files: usize,
-    /// Those that come in or wait to be read, the youngest last: each is told by this to give way.
-    waiting: Vec<Arc<Notify>>,
-    /// Whether one is read.
-    reading: Arc<Semaphore>,
-}
-
-impl Default for Held {
-    fn default() -> Self {
-        Self { files: 0, waiting: Vec::new(), reading: Arc::new(Semaphore::new(1)) }
-    }
 }
 
 impl Default for Intake {
@@ -98,67 +74,6 @@ pub(super) struct Read {
 
 /// That a file is read: of its user, and of all.
 type Permits = [OwnedSemaphorePermit; 2];
-
-/// A file's share of the user's limit.
-struct UserPlace {
-    users: Users,
-    user: (String, String),
-    reading: Arc<Semaphore>,
-    given_up: Arc<Notify>,
-}
-
-impl UserPlace {
-    /// `None` when the limit is reached.
-    fn take(users: &Users, user: (String, String)) -> Option<Self> {
-        let mut all = users.lock();
-        let held = all.entry(user.clone()).or_default();
-        if held.files >= TAKEN_OF_A_USER {
-            return None;
-        }
-        held.files += 1;
-        let reading = Arc::clone(&held.reading);
-        Some(Self { users: Arc::clone(users), user, reading, given_up: Arc::default() })
-    }
-
-    /// From here on it gives way to others.
-    fn may_give_way(&self) {
-        if let Some(held) = self.users.lock().get_mut(&self.user) {
-            held.waiting.push(Arc::clone(&self.given_up));
-        }
-    }
-
-    /// From here on it does not.
-    fn stays(&self) {
-        if let Some(held) = self.users.lock().get_mut(&self.user) {
-            held.waiting.retain(|waiting| !Arc::ptr_eq(waiting, &self.given_up));
-        }
-    }
-
-    /// Has the youngest file give way that waits for anything, of the user who has most, if that is [`MORE`] than this one's has besides.
-    fn make_way(&self) {
-        let mut all = self.users.lock();
-        let besides = all.get(&self.user).map_or(0, |held| held.files.saturating_sub(1));
-        let who_wait = all.values_mut().filter(|held| !held.waiting.is_empty());
-        let most = who_wait.max_by_key(|held| held.files).filter(|held| held.files >= besides + MORE);
-        if let Some(youngest) = most.and_then(|held| held.waiting.pop()) {
-            youngest.notify_one();
-        }
-    }
-}
-
-impl Drop for UserPlace {
-    fn drop(&mut self) {
-        self.stays();
-        let mut all = self.users.lock();
-        if let Some(held) = all.get_mut(&self.user) {
-            held.files -= 1;
-            // One that is read to no end is still the user's.
-            if held.files == 0 && held.reading.available_permits() > 0 {
-                all.remove(&self.user);
-            }
-        }
-    }
-}
 
 /// Checks the content type, which a form of another page cannot send without a preflight request.
 ///
@@ -450,20 +365,5 @@ mod tests {
         assert!(bob, "bob waits");
         let refused = read.into_iter().flatten().filter(|refused| refused.contains("too many documents"));
         assert_eq!(refused.count(), 1);
-    }
-
-    #[test]
-    fn p6_no_user_has_all_places() {
-        let users = Arc::default();
-        let take = |tenant: &str, user: &str| UserPlace::take(&users, (tenant.to_owned(), user.to_owned()));
-        let mut held: Vec<UserPlace> =
-            (0..TAKEN_OF_A_USER).map(|_| take("default", "ada").unwrap()).collect();
-        assert!(take("default", "ada").is_none());
-        held.extend([take("acme", "ada").unwrap(), take("default", "bob").unwrap()]);
-        held.remove(0);
-        held.push(take("default", "ada").unwrap());
-        assert!(take("default", "ada").is_none());
-        drop(held);
-        assert!(users.lock().is_empty());
     }
 }

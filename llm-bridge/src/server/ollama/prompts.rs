@@ -2,31 +2,26 @@
 //! to be continued without the model's template, as editors do.
 
 use axum::{
-    body::{Body as HttpBody, Bytes, to_bytes},
-    http::{HeaderMap, HeaderValue, Method, header, request::Parts},
+    body::Bytes,
+    http::{HeaderValue, Method, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use futures_util::{StreamExt, stream};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Map, Value, json};
-use toolrack_apis::{
-    Decode, Encode, FinishReason, Framing, Front, Piece, TurnEvent, Usage, Wire,
-    completion::{CompletionForm, CompletionWire},
-    ollama::OllamaFront,
-};
+use toolrack_apis::{Framing, Front, ollama::OllamaFront};
 
 use super::{failed, find_model, is_ollama, pass, restricted};
 use crate::{
-    beside::beside,
     server::{
-        App, MAX_BODY,
+        App,
+        answering::{Answering, streamed, whole},
         api_error::ApiError,
         body::{check_values, decode},
         identity::Identity,
         passed::require_server,
     },
-    turn::PLAIN,
-    upstream::{UpstreamError, answer::MAX_ANSWER},
+    turn::{PLAIN, Turn},
+    upstream::UpstreamError,
 };
 
 /// What of a request says what it is.
@@ -146,50 +141,28 @@ async fn continued(app: &App, model: &str, asked: &Asked) -> Result<Response, Ap
             "`format` is not offered for a text that is continued; leave it out",
         ));
     }
-    let headers =
-        HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-    let body = completion_of(model, asked).to_string();
-    let asking = app.backend.upstream().pass(Method::POST, "/v1/completions", headers, body.into());
-    let response = match asking.await {
-        Ok(response) => response,
+    let answer = match app.backend.upstream().complete(model, completion_of(asked)).await {
+        Ok(answer) => answer,
+        // What the server says to the request is the client's to read. That it refuses this server is not.
+        Err(UpstreamError::Refused { status, failure }) if !matches!(status, 401 | 403 | 407) => {
+            return Ok(failed(*failure));
+        }
         Err(error) => return Ok(failed(error)),
     };
-    let wire = CompletionWire {
-        form: CompletionForm::OpenAi,
-        prompt: String::new(),
-        stop: Vec::new(),
-        tokens: Vec::new(),
-        num_ctx: None,
-        keep_alive: None,
-        loads: false,
-    };
-    let (parts, body) = response.into_parts();
-    if !parts.status.is_success() {
-        let said = to_bytes(body, MAX_BODY).await.unwrap_or_default();
-        return Ok(failed(wire.failure(&parts, &said)));
-    }
-    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let decoder = wire.decoder(kind.unwrap_or("text/event-stream"));
-    let mut continuing = Continuing::new(decoder, model, asked.streams())?;
-    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(continuing.encoder.content_type()))];
-    if asked.streams() {
-        return Ok((kind, HttpBody::from_stream(continuing.stream(body))).into_response());
-    }
-    let mut parts = body.into_data_stream();
-    let mut out = Vec::new();
-    while !continuing.is_over
-        && let Some(part) = parts.next().await
-    {
-        out.extend(continuing.take(part.map_err(|error| error.to_string())));
-    }
-    // One that is not streamed is read only now.
-    let ended = beside(continuing.size, move || continuing.end()).await;
-    out.extend(ended.ok_or_else(|| ApiError::internal("this server is being stopped"))?);
-    Ok((kind, out).into_response())
+    // The encoder of any request of this form.
+    let request = json!({"model": model, "prompt": "-", "stream": asked.streams()}).to_string();
+    let (parts, ()) = axum::http::Request::new(()).into_parts();
+    let decoded = OllamaFront::Generate.decode(&parts, request.as_bytes());
+    let encoder = decoded.map_err(|fault| ApiError::internal(fault.to_string()))?.encoder;
+    let answering = Answering::new(Turn::continuing(model.to_owned(), answer), encoder, None, None);
+    Ok(match asked.streams() {
+        true => streamed(&OllamaFront::Generate, answering, app.closing.clone()).await,
+        false => whole(&OllamaFront::Generate, answering, app.closing.clone()).await,
+    })
 }
 
-/// The request in OpenAI's form.
-fn completion_of(model: &str, asked: &Asked) -> Value {
+/// The request in OpenAI's form, without the model.
+fn completion_of(asked: &Asked) -> Map<String, Value> {
     const OPTIONS: [&str; 8] =
         ["temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "seed", "stop"];
     let option = |name: &str| asked.options.as_ref().and_then(|options| options.get(name)).cloned();
@@ -197,7 +170,6 @@ fn completion_of(model: &str, asked: &Asked) -> Value {
     let most = option("num_predict").filter(|most| most.as_u64().is_some());
     let suffix = asked.suffix.as_deref().filter(|text| !text.is_empty());
     let fields = [
-        ("model", json!(model)),
         ("prompt", json!(asked.prompt.as_deref().unwrap_or_default())),
         ("max_tokens", json!(most)),
         ("stream", json!(asked.streams())),
@@ -207,135 +179,4 @@ fn completion_of(model: &str, asked: &Asked) -> Value {
     let options = OPTIONS.map(|name| (name, option(name)));
     let given = others.into_iter().chain(options).filter_map(|(name, value)| Some((name, value?)));
     fields.into_iter().chain(given).map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// A completion on its way to the client, in Ollama's form.
-struct Continuing {
-    decoder: Box<dyn Decode>,
-    encoder: Box<dyn Encode>,
-    reason: FinishReason,
-    usage: Usage,
-    /// How many bytes have come.
-    size: usize,
-    is_over: bool,
-}
-
-impl Continuing {
-    fn new(decoder: Box<dyn Decode>, model: &str, streams: bool) -> Result<Self, ApiError> {
-        // The encoder of any request of this form.
-        let request = json!({"model": model, "prompt": "-", "stream": streams}).to_string();
-        let parts = axum::http::Request::new(()).into_parts().0;
-        let decoded = OllamaFront::Generate.decode(&parts, request.as_bytes());
-        let mut encoder = decoded.map_err(|fault| ApiError::internal(fault.to_string()))?.encoder;
-        encoder.event(TurnEvent::Model(model.to_owned()), &mut Vec::new());
-        Ok(Self {
-            decoder,
-            encoder,
-            reason: FinishReason::Stop,
-            usage: Usage::default(),
-            size: 0,
-            is_over: false,
-        })
-    }
-
-    /// What the client gets for the next part of the answer.
-    fn take(&mut self, part: Result<Bytes, String>) -> Vec<u8> {
-        let (mut pieces, mut out) = (Vec::new(), Vec::new());
-        if self.is_over {
-            return out;
-        }
-        let read = match part {
-            Ok(bytes) => {
-                self.size = self.size.saturating_add(bytes.len());
-                match self.size {
-                    ..=MAX_ANSWER => self.decoder.push(&bytes, &mut pieces),
-                    _ => Err(UpstreamError::failed("its answer is over 64 MiB").into()),
-                }
-            }
-            Err(cause) => Err(UpstreamError::failed(cause).into()),
-        };
-        self.say(pieces, &mut out);
-        if let Err(failure) = read {
-            self.last(TurnEvent::Failed(failure), &mut out);
-        }
-        out
-    }
-
-    /// What the client gets at the end of the answer.
-    fn end(&mut self) -> Vec<u8> {
-        let (mut pieces, mut out) = (Vec::new(), Vec::new());
-        if self.is_over {
-            return out;
-        }
-        let read = self.decoder.finish(&mut pieces);
-        self.say(pieces, &mut out);
-        let (reason, usage) = (self.reason.clone(), self.usage.clone());
-        let last = read.map_or_else(TurnEvent::Failed, |()| TurnEvent::Finished { reason, usage });
-        self.last(last, &mut out);
-        out
-    }
-
-    fn say(&mut self, pieces: Vec<Piece>, out: &mut Vec<u8>) {
-        for piece in pieces {
-            match piece {
-                Piece::Text(text) => self.encoder.event(TurnEvent::Text(text), out),
-                Piece::Finish(reason) => self.reason = reason,
-                Piece::Usage(usage) => self.usage = usage,
-                Piece::Reasoning { .. } | Piece::Call(_) | Piece::Passing(_) => {}
-            }
-        }
-    }
-
-    fn last(&mut self, event: TurnEvent, out: &mut Vec<u8>) {
-        self.is_over = true;
-        self.encoder.event(event, out);
-        self.encoder.finish(out);
-    }
-
-    fn stream(
-        self,
-        body: HttpBody,
-    ) -> impl futures_util::Stream<Item = Result<Bytes, std::convert::Infallible>> {
-        let parts = body.into_data_stream();
-        stream::unfold(Some((self, parts)), async |state| {
-            let (mut continuing, mut parts) = state?;
-            loop {
-                match parts.next().await {
-                    Some(part) => {
-                        let out = continuing.take(part.map_err(|error| error.to_string()));
-                        let is_over = continuing.is_over;
-                        if is_over || !out.is_empty() {
-                            return Some((Ok(out.into()), (!is_over).then_some((continuing, parts))));
-                        }
-                    }
-                    None => return Some((Ok(continuing.end().into()), None)),
-                }
-            }
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn b13_a_text_that_is_continued_comes_to_an_end() {
-        let wire = CompletionWire {
-            form: CompletionForm::OpenAi,
-            prompt: String::new(),
-            stop: Vec::new(),
-            tokens: Vec::new(),
-            num_ctx: None,
-            keep_alive: None,
-            loads: false,
-        };
-        let mut continuing = Continuing::new(wire.decoder("text/event-stream"), "m", false).unwrap();
-        let ping = || Ok(Bytes::from_static(b": ping\n\n"));
-        assert!(continuing.take(ping()).is_empty() && !continuing.is_over);
-        continuing.size = MAX_ANSWER;
-        let said = String::from_utf8(continuing.take(ping())).unwrap();
-        assert!(continuing.is_over && said.contains("over 64 MiB"), "{said}");
-        assert!(continuing.end().is_empty());
-    }
 }

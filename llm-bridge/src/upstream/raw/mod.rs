@@ -20,11 +20,7 @@ use std::{
 use moka::future::Cache;
 use registry_core::UserPlaces;
 use serde_json::{Value, json};
-use tokio::{
-    sync::{Semaphore, oneshot},
-    task::spawn_blocking,
-    time::timeout,
-};
+use tokio::{sync::oneshot, task::spawn_blocking, time::timeout};
 use toolrack_apis::{
     Message, Request,
     completion::{CompletionForm, CompletionWire},
@@ -68,15 +64,14 @@ impl Default for RawModels {
 /// Threads on which prompts are rendered. A thread cannot be stopped: one that does not end in time keeps its place until it does.
 #[derive(Debug)]
 struct Renderers {
-    of_user: UserPlaces,
-    all: Arc<Semaphore>,
+    places: UserPlaces,
     /// How long a place may take to be free, and what is done there.
     patience: Duration,
 }
 
 impl Renderers {
     fn new(patience: Duration) -> Self {
-        Self { of_user: UserPlaces::default(), all: Arc::new(Semaphore::new(RENDERED_AT_ONCE)), patience }
+        Self { places: UserPlaces::default().among(RENDERED_AT_ONCE), patience }
     }
 
     /// Does something at a place of a user.
@@ -85,11 +80,8 @@ impl Renderers {
         asker: &Asker,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, UpstreamError> {
-        let place = async {
-            let own = self.of_user.enter(&asker.tenant, &asker.user).await?;
-            Some((own, Arc::clone(&self.all).acquire_owned().await.ok()?))
-        };
         let busy = |_| UpstreamError::failed(BUSY);
+        let place = self.places.enter(&asker.tenant, &asker.user);
         let place = timeout(self.patience, place).await.map_err(busy)?;
         let (begins, has_begun) = oneshot::channel();
         let working = spawn_blocking(move || {
