@@ -1,6 +1,6 @@
 // A chat with calls that the tab keeps, on a desktop and on a phone, and a server with a key.
 
-import { ERASE, QUESTION, URL_UNDER_TEST, WAIT, answerText, ask, check, equal, idle, noOverflow, open, shot, withoutChats } from './support.mjs';
+import { ERASE, QUESTION, URL_UNDER_TEST, WAIT, answerText, ask, check, equal, forgetComplaints, idle, noOverflow, open, shot, withoutChats } from './support.mjs';
 import { PICTURE, SOURCES, grounded, parts, repeated, research, silence, withPause } from './streams.mjs';
 
 /** Lets a page get an answer with parts, and their files. */
@@ -85,13 +85,11 @@ export async function desktop(browser) {
   });
 
   await check('an error of the server is shown, and a second try works', async () => {
-    const before = complaints.length;
     await page.route('**/v1/chat/completions', (route) => route.fulfill({ status: 502, json: { error: { message: 'no model here' } } }));
     await ask(page, QUESTION);
     await page.waitForSelector('.answer:last-child .error p:text-is("no model here")');
     await shot(page, 'desktop-error');
-    // The browser reports the 502 that this check has ordered.
-    complaints.splice(before);
+    await forgetComplaints(complaints, '502');
     await page.unroute('**/v1/chat/completions');
     await page.click('.retry:visible');
     await page.waitForSelector('.answer:last-child .call[data-state="ok"]');
@@ -130,13 +128,10 @@ export async function desktop(browser) {
     await shot(page, 'desktop-change');
     // What does not fit the schema is refused with what is wrong, and the call goes on waiting.
     await answer.locator('.as-json').click();
-    const refusal = complaints.length;
     await answer.locator('[name=all]').fill('{"name": "milk"}');
     await answer.locator('.allow-changed').click();
     await answer.locator('.ask-fault:has-text("title")').waitFor();
-    // The browser reports the 422 that this check has asked for.
-    await page.waitForTimeout(100);
-    complaints.splice(refusal);
+    await forgetComplaints(complaints, '422');
     await answer.locator('[name=all]').fill('{"title": "cream"');
     await answer.locator('.allow-changed').click();
     await answer.locator('.change-form .ask-fault:has-text("not JSON")').waitFor();
@@ -216,8 +211,9 @@ export async function desktop(browser) {
     equal(await answer.locator('.call').evaluateAll((cards) => cards.map((card) => [card.dataset.name, card.querySelector('.count')?.textContent ?? ''])),
       [['look', '× 12'], ['look', ''], ['look', ''], ['look', '']], 'cards');
     const [isOpen, title] = await answer.locator('.thinking').evaluate((node) => [node.open, node.querySelector('summary').innerText]);
-    const [, seconds] = /^Thought for (\d\.\d) s$/.exec(title) ?? [];
-    if (isOpen || !(seconds >= 1.2 && seconds < 4)) throw new Error(`thinking is open: ${isOpen}, “${title}” of 1.5 s`);
+    const [, seconds] = /^Thought for (\d+\.\d) s$/.exec(title) ?? [];
+    const paused = await page.evaluate(() => window.paused / 1000);
+    if (isOpen || !(Math.abs(seconds - paused) < 0.5)) throw new Error(`thinking is open: ${isOpen}, “${title}” of ${paused} s`);
     await answer.locator('.thinking summary').click();
     await answer.locator('.thinking-text:has-text("Let me see")').waitFor();
     equal(await answer.locator('[data-state="failed"] .call-line').innerText(), 'There is no such place; name one from the list', 'error');

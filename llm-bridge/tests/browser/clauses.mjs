@@ -1,11 +1,11 @@
 // What else a conversation can do: go on, another model, copy, share, personas; and that axe finds nothing in what is opened.
 
-import { running, sse } from './approvals.mjs';
+import { sse } from './approvals.mjs';
 import { openKept } from './kept.mjs';
-import { ANSWERS, NOW } from './kept_data.mjs';
+import { ANSWERS, NOW, running } from './kept_data.mjs';
 import { faults } from './looks.mjs';
 import { PICTURE } from './streams.mjs';
-import { ask, check, equal, idle, open, withoutChats } from './support.mjs';
+import { ask, atRest, check, equal, idle, open, withoutChats } from './support.mjs';
 
 const CHAT = ANSWERS['/api/chats/chat_1'];
 const [QUESTION, ANSWER] = CHAT.messages;
@@ -83,8 +83,7 @@ export async function clauses(browser) {
       ...answers, '/api/chats': noted('/api/chats', begun), '/api/chats/chat_1': noted('/api/chats/chat_1', CHAT), '/api/chats/chat_2': other, '/api/chats/chat_3/turn': noted('/api/chats/chat_3/turn', {}),
     });
     await page.waitForSelector('.answer .text table');
-    await page.selectOption('#model', 'gpt-oss:20b');
-    await page.waitForTimeout(200);
+    await Promise.all([page.waitForResponse('**/api/chats/chat_1'), page.selectOption('#model', 'gpt-oss:20b')]);
     equal(sent.splice(0), [['/api/chats/chat_1', { settings: { model: 'gpt-oss:20b' } }]], 'kept for the chat');
     await page.click('#new-chat');
     await page.waitForSelector('#welcome');
@@ -121,8 +120,7 @@ export async function clauses(browser) {
     const { sent, answers } = taking(CHAT, {});
     const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, answers);
     await page.click('#settings-open');
-    await page.locator('#settings label:has-text("Persona") select').selectOption('reading');
-    await page.waitForTimeout(200);
+    await Promise.all([page.waitForResponse('**/api/chats/chat_1'), page.locator('#settings label:has-text("Persona") select').selectOption('reading')]);
     equal(sent, [{ settings: { persona: 'reading' } }], 'sent');
     await context.close();
   });
@@ -184,7 +182,7 @@ async function found(browser) {
       '/api/chats': (route) => {
         const words = new URL(route.request().url()).searchParams.get('search');
         const [, other] = ANSWERS['/api/chats'].chats;
-        return route.fulfill({ json: words ? { chats: [{ ...other, found: { message: 'a41', text: '… a Walnut tree. …' } }], next: null } : ANSWERS['/api/chats'] });
+        return route.fulfill({ json: words ? { chats: [{ ...other, found: words === 'walnut' ? { message: 'a41', text: '… a Walnut tree. …' } : undefined }], next: null } : ANSWERS['/api/chats'] });
       },
       '/api/chats/chat_2': (route) => {
         if (route.request().method() === 'POST') posts.push(route.request().postDataJSON());
@@ -260,6 +258,22 @@ async function pictures(browser) {
     await page.click('.without-pictures');
     await page.waitForSelector('.answer .text:has-text("I cannot see them.")');
     equal(sent, [{ regenerate: 'm2', without_pictures: true, model: 'qwen3:8b' }], 'sent');
+    await context.close();
+  });
+
+  await check('b17 a picture that has not come yet is not that of another message', async () => {
+    const messages = ['one', 'two'].flatMap((name) => [
+      { ...QUESTION, id: `${name}-q`, parts: [...said(name), { type: 'image', name: `${name}.png`, path: `api/files/${name}/${name}.png` }] },
+      { ...ANSWER, id: `${name}-a`, parent: `${name}-q` },
+    ]);
+    const picture = (route) => route.fulfill({ contentType: 'image/png', body: Buffer.from(PICTURE, 'base64') });
+    const { page, context } = await openKept(browser, '#chat_1', WIDE, undefined, {
+      ...ANSWERS, '/api/chats/chat_1': { ...CHAT, messages, leaf: 'one-a' }, '/api/files/one/one.png': picture, '/api/files/two/two.png': () => {},
+    });
+    await page.waitForSelector('.asked-files img');
+    await page.click('.question .branches button:not(.back)');
+    await page.waitForSelector('.asked:text-is("two")');
+    equal(await page.locator('.asked-files img').count(), 0, 'pictures');
     await context.close();
   });
 
@@ -364,7 +378,7 @@ async function axe(browser) {
           const { page, context } = await openKept(browser, '#chat_1', { ...WIDE, locale, colorScheme, reducedMotion: 'reduce' }, undefined, view === 'change' ? runs : done);
           await page.waitForSelector('.answer');
           await show(page);
-          await page.waitForTimeout(200);
+          await atRest(page);
           equal(await faults(page), [], colorScheme);
           await context.close();
         }

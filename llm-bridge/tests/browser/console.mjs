@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 
 import { faults } from './looks.mjs';
-import { ERASE, QUESTION, WAIT, check, equal, shot } from './support.mjs';
+import { ERASE, QUESTION, WAIT, check, equal, forgetComplaints, shot } from './support.mjs';
 
 export const ADMIN = new URL(process.env.TOOLRACK_ADMIN_URL ?? 'http://127.0.0.1:7331/').href;
 const OTHERS = process.env.TOOLRACK_MAIL_URL ? new URL(process.env.TOOLRACK_MAIL_URL).href : '';
@@ -19,7 +19,7 @@ export async function enter(browser, options = {}, section = '', url = ADMIN) {
   page.on('console', (message) => { if (message.type() === 'error') complaints.push(`${message.text()} ${message.location().url}`); });
   page.on('pageerror', (error) => complaints.push(error.message));
   await page.goto(`${url}admin${section && `#${section}`}`);
-  await page.waitForSelector('#section h1');
+  await page.waitForSelector('#section:not([aria-busy]) h1');
   return { page, complaints, context };
 }
 
@@ -88,7 +88,7 @@ export async function consoleOfAdmins(browser) {
     await page.click('#try button[type="submit"]');
     await page.waitForSelector('#tool .fault:has-text("once a day")');
     await shot(page, 'console-limits');
-    complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('429')));
+    await forgetComplaints(complaints, '429');
     await page.fill('#limits [name="daily_limit"]', '');
     await page.click('#limits button[type="submit"]');
     await page.waitForFunction(() => [...document.querySelectorAll('#limits label small')].every((about) => about.textContent === 'as the tool has it'));
@@ -259,6 +259,36 @@ export async function consoleOfAdmins(browser) {
     await page.waitForSelector('.spans > li > details .span-name:text-is("invoke_agent toolrack")');
   });
 
+  await check('b17 what is typed into a section that is just shown stays, and of two traces the one that was asked for last is shown', async () => {
+    const typed = await page.evaluate(async () => {
+      location.hash = '#audit';
+      await new Promise((shown) => { addEventListener('hashchange', shown, { once: true }); });
+      await new Promise(requestAnimationFrame);
+      const field = document.querySelector('#audit-filter [name="tool"]');
+      field.value = 'calc';
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+      await new Promise((later) => { setTimeout(later, 200); });
+      return document.querySelector('#audit-filter [name="tool"]').value;
+    });
+    equal(typed, 'calc', 'filter');
+    const span = (name) => ({ id: name, parent: null, name, began: '2026-03-01T12:00:00Z', duration_ms: 5, attributes: {}, error: null });
+    let sendFirst = () => {};
+    const first = new Promise((go) => { sendFirst = go; });
+    await page.route(/\/api\/traces\/(first|second)$/, async (route) => {
+      const name = route.request().url().split('/').at(-1);
+      if (name === 'first') await first;
+      await route.fulfill({ json: { trace_id: name, spans: [span(name)] } });
+    });
+    for (const name of ['first', 'second']) {
+      await Promise.all([page.waitForRequest(new RegExp(`/traces/${name}$`)), page.evaluate((id) => { location.hash = `#traces?id=${id}`; }, name)]);
+    }
+    await page.waitForSelector('.span-name:text-is("second")');
+    await Promise.all([page.waitForResponse(/traces\/first$/), sendFirst()]);
+    await page.waitForSelector('#section:not([aria-busy])');
+    equal(await page.locator('.span-name').allInnerTexts(), ['second'], 'spans');
+    await page.unroute(/\/api\/traces\/(first|second)$/);
+  });
+
   await check('u29 a turn that runs is listed with its tool, and stopped', async () => {
     await go(page, 'turns');
     await page.waitForSelector('#section .empty');
@@ -399,6 +429,7 @@ export async function consoleLooks(browser) {
         await page.click('.rows button.link');
         await page.waitForSelector('#tool[open]');
         await page.waitForLoadState('networkidle');
+        await page.waitForSelector('#section:not([aria-busy])');
         await shot(page, `console-${name}-dialog`);
         found.push(...(await faults(page)).map((fault) => `dialog: ${fault}`));
         equal(found, [], 'faults');

@@ -1,7 +1,7 @@
 // The console in front of slow servers, changed tools and people of many kinds: what is shown is what was asked for, and what is done is done.
 
 import { ADMIN, enter, go, row } from './console.mjs';
-import { check, equal, shot } from './support.mjs';
+import { check, equal, forgetComplaints, shot } from './support.mjs';
 
 const HOOK = process.env.TOOLRACK_HOOK_URL ? new URL('.', process.env.TOOLRACK_HOOK_URL).href : '';
 
@@ -30,9 +30,6 @@ const CHANGED = [{
 
 export async function consoleUpkeep(browser) {
   const { page, complaints, context } = await enter(browser, { viewport: { width: 1280, height: 860 }, acceptDownloads: true });
-  /** Forgets what the browser says of an answer that is meant to be refused. */
-  const forget = (status) => { complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes(String(status)))); };
-
   await check('u29 the answers of a slow server are shown, and it is asked once at a time', async () => {
     let [now, most] = [0, 0];
     await page.route('**/api/turns', async (route) => {
@@ -65,7 +62,7 @@ export async function consoleUpkeep(browser) {
     await page.click('#overview-again');
     await page.waitForSelector('#fact-models .bad:has-text("connection refused")');
     for (const address of ['**/v1/models', '**/api/modules']) await page.unroute(address);
-    forget(502);
+    await forgetComplaints(complaints, '502');
   });
 
   await check('u29 the overview says that the store takes nothing, and what could not be delivered or done', async () => {
@@ -84,7 +81,7 @@ export async function consoleUpkeep(browser) {
     for (const address of ['**/readyz', '**/api/jobs', '**/api/dead-letters']) await page.unroute(address);
     await page.click('#overview-again');
     await page.waitForSelector('#fact-server .good:has-text("It runs")');
-    forget(503);
+    await forgetComplaints(complaints, '503');
   });
 
   await check('u29 older records and an export are those of the search, and a late answer is not shown', async () => {
@@ -134,7 +131,7 @@ export async function consoleUpkeep(browser) {
     await page.click('#audit-verify');
     await page.waitForSelector('#verdict.bad li:has-text("line 1: this is no signed head")');
     await shot(page, 'console-audit-given');
-    forget(400);
+    await forgetComplaints(complaints, '400');
   });
 
   await check('u29 who tries a tool is asked about the own call, also while a chat waits for that tool', async () => {
@@ -253,7 +250,7 @@ export async function consoleUpkeep(browser) {
     await page.click('button.link:has-text("erase_note")');
     await page.click('#trial button[type="submit"]');
     await page.waitForSelector('#tool .fault:has-text("erase_note has no example")');
-    forget(409);
+    await forgetComplaints(complaints, '409');
     await page.keyboard.press('Escape');
     // The demo model chooses by the words of a question.
     await page.click('button.link:has-text("calculate")');

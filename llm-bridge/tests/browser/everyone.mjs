@@ -1,6 +1,7 @@
 // What holds for everyone: notifications, less motion, the order in which a screen reader meets the page, and that it can be installed.
 
 import { openKept } from './kept.mjs';
+import { ANSWERS } from './kept_data.mjs';
 import { URL_UNDER_TEST, check, equal } from './support.mjs';
 
 export async function everyone(browser) {
@@ -85,6 +86,15 @@ export async function everyone(browser) {
     equal(seen, ['Bad gateway', 'the page', 'the page', 'No', 'the page'], 'shown');
   });
 
+  await check('b17 what is not known yet is not said to be nothing', async () => {
+    const silent = { '/api/chats': () => {}, '/api/tools': () => {} };
+    const { page, context } = await openKept(browser, '', { viewport: { width: 1280, height: 860 } }, undefined, { ...ANSWERS, ...silent });
+    await page.click('#tools-toggle');
+    await page.waitForSelector('#tools-filter:focus');
+    equal(await page.locator('.empty:visible').count(), 0, 'lists that are said to be empty');
+    await context.close();
+  });
+
   await check('b17 a browser that permits no notifications is named as the reason', async () => {
     const { page, context } = await openKept(browser, '', {}, async (one) => {
       await one.addInitScript(() => { window.Notification = class { static permission = 'denied'; static requestPermission = async () => 'denied'; }; });
@@ -114,6 +124,7 @@ export async function everyone(browser) {
   await check('b17 a screen reader meets the chats, what is said, and where to write, in this order', async () => {
     const { page, context } = await openKept(browser, '#chat_1', { viewport: { width: 1280, height: 860 } });
     await page.waitForSelector('.answer .text table');
+    await page.waitForSelector('#model');
     const tree = await page.locator('body').ariaSnapshot();
     const met = ['Search chats', 'Trains to Lyon', 'banner', 'qwen3:8b', 'What is (17 + 4) * 23?', 'calculate', 'The sum is', 'cell "483"', 'Regenerate', 'Ask something'];
     const places = met.map((what) => tree.indexOf(what));

@@ -16,7 +16,7 @@ export async function german(browser) {
     ]) {
       const { page, context } = await openKept(browser, '', GERMAN, undefined, { ...ANSWERS, '/api/tools': error });
       await page.click('#tools-toggle');
-      await page.waitForSelector('#tools-list .empty');
+      await page.waitForSelector('#tools-list .empty[role="alert"]');
       equal(await page.locator('#tools-list .empty').innerText(), shown, 'error');
       await context.close();
     }

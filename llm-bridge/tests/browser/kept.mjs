@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import pixelmatch from 'pixelmatch';
 import { PNG } from 'pngjs';
 
-import { ANSWERS, NOW } from './kept_data.mjs';
+import { ANSWERS, ASKING, NOW, running } from './kept_data.mjs';
 import { URL_UNDER_TEST, WAIT, check } from './support.mjs';
 
 const KEPT = process.env.LOOKS ?? '';
@@ -22,10 +22,17 @@ const VERSION = 'browser.txt';
 
 const WINDOWS = [[390, 844], [768, 1024], [1280, 800], [2560, 1440]];
 /** The views and sections that are kept at the widths between and beyond phone and desktop. */
-const MAIN = ['chat', 'inbox', 'tools', 'overview'];
+const MAIN = ['chat', 'approval', 'inbox', 'tools', 'overview'];
+
+/** What is there once the server has said all that the head of the page and the list of chats tell. */
+const HEAD = ['#model', '#who', '#tools-count', '#inbox-open', '.chat-row'];
 
 const CHAT = {
-  chat: async (page) => { await page.waitForSelector('.answer .text table'); },
+  chat: async () => {},
+  approval: async (page) => {
+    await page.click('.call .remember > summary');
+    await page.waitForSelector('.call .remember-folder');
+  },
   inbox: async (page) => {
     await page.click('#inbox-open');
     await page.click('#inbox .remember > summary');
@@ -34,6 +41,7 @@ const CHAT = {
   settings: async (page) => {
     await page.click('#settings-open');
     await page.waitForSelector('#settings .rule');
+    await page.waitForSelector('#settings label:has-text("Persona")');
   },
   tools: async (page) => {
     await page.click('#tools-toggle');
@@ -83,8 +91,8 @@ async function compare(page, name, most) {
   throw new Error(`${others} pixels are others: see ${join(SEEN, name)}-now.png and -difference.png; if it is meant, \`run.py --new-looks\` keeps it`);
 }
 
-const open = (browser, address, colorScheme, [width, height]) =>
-  openKept(browser, address, { reducedMotion: 'reduce', colorScheme, viewport: { width, height }, hasTouch: width < 700 });
+const open = (browser, address, colorScheme, [width, height], answers = ANSWERS) =>
+  openKept(browser, address, { reducedMotion: 'reduce', colorScheme, viewport: { width, height }, hasTouch: width < 700 }, undefined, answers);
 
 export async function kept(browser) {
   if (!KEPT) return;
@@ -101,10 +109,10 @@ export async function kept(browser) {
       const views = Object.entries(CHAT).filter(([view]) => [390, 1280].includes(size[0]) || MAIN.includes(view));
       for (const [view, show] of views) {
         await check(`b17 ${name(view)} looks as it was made`, async () => {
-          const { page, context } = await open(browser, '#chat_1', colorScheme, size);
-          await page.waitForSelector('.answer .text table');
+          const waits = view === 'approval';
+          const { page, context } = await open(browser, '#chat_1', colorScheme, size, waits ? running([ASKING], { '/api/approvals': ANSWERS['/api/approvals'] }) : ANSWERS);
+          for (const part of [...HEAD, waits ? '.call .allow' : '.answer .hljs-built_in']) await page.waitForSelector(part, { state: 'attached' });
           await show(page);
-          await page.waitForLoadState('networkidle');
           await compare(page, name(view), most);
           await context.close();
         });

@@ -119,3 +119,18 @@ export const ANSWERS = {
   ] },
   '/api/audit': { records: [record(3, {}), record(2, { tool: 'drop_file', success: false, error: 'refused', error_message: 'ada has refused the call', duration_ms: 4100, ts: '2026-03-02T09:12:00Z' }), record(1, { tool: 'toolrack user add', origin: 'http', arguments: { user: 'max', level: 'user' }, ts: '2026-02-05T08:00:00Z' })], next: null },
 };
+
+/** A chat whose answer is under way with these parts, and what else its server says. */
+export const running = (parts, more = {}) => ({
+  ...ANSWERS,
+  '/api/chats/chat_1': { ...CHAT, turn: { message: 'm2', position: 0, here: true }, messages: [CHAT.messages[0], { ...CHAT.messages[1], status: 'running', parts }] },
+  '/api/approvals': { approvals: [] },
+  // It says nothing more.
+  '/api/chats/chat_1/turn': () => {},
+  ...more,
+});
+
+/** A call of that chat that waits for a yes. */
+export const ASKING = {
+  ...call, id: 'c2', name: 'drop_file', state: 'running', arguments: { path: 'notes/2026/march.md' }, result: null, duration_ms: null, approval: 'a1', answer_by: APPROVAL.expires_at,
+};

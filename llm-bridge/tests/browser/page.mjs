@@ -9,6 +9,8 @@
 //   CHROMIUM       the browser, default /usr/bin/chromium
 //   LOOKS          folder with the pictures of the main views that are kept; NEW_LOOKS=1 makes them anew
 //   SHOTS          folder for screenshots; none are taken without it
+//   SLOW           so many times slower is the processor of each page, and that much later come answers; LATE by so many milliseconds comes
+//                  each step of the tests. What fails then has not waited for what it looks at, or loses what comes at the wrong time
 //
 // playwright-core comes from `npm install` here, from NODE_PATH, or from the
 // node_modules of the working directory.
@@ -31,8 +33,22 @@ import { chromium, counted } from './support.mjs';
 
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  slowMo: Number(process.env.LATE ?? 0),
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
+const slow = Number(process.env.SLOW ?? 1);
+if (slow > 1) {
+  const newContext = browser.newContext.bind(browser);
+  browser.newContext = async (options) => {
+    const context = await newContext(options);
+    context.on('page', async (page) => {
+      const session = await context.newCDPSession(page);
+      await session.send('Emulation.setCPUThrottlingRate', { rate: slow });
+      await session.send('Network.emulateNetworkConditions', { offline: false, latency: 20 * slow, downloadThroughput: -1, uploadThroughput: -1 });
+    });
+    return context;
+  };
+}
 try {
   const parts = { desktop, phone, keyed, chats, chatsOnPhone, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, manyCalls, looks, kept, everyone, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleDoctor, consoleForOthers, consoleLooks };
   const only = process.argv.slice(2);

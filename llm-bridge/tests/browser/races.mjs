@@ -1,8 +1,8 @@
 // Whatever comes first: what is sent is never lost or mixed with another chat, and what is open stays open.
 
-import { running, sse } from './approvals.mjs';
+import { sse } from './approvals.mjs';
 import { openKept } from './kept.mjs';
-import { ANSWERS } from './kept_data.mjs';
+import { ANSWERS, running } from './kept_data.mjs';
 import { ERASE, ask, check, equal, idle, open, withoutChats } from './support.mjs';
 
 const CHAT = ANSWERS['/api/chats/chat_1'];
@@ -81,6 +81,22 @@ async function whileChatsChange(browser) {
     await page.waitForSelector('.answer .call[data-state="ok"]');
     await idle(page);
     await rename('Hazel');
+  });
+
+  await check('b17 who writes elsewhere while a new chat begins goes on there', async () => {
+    await fresh();
+    const creation = await held(page, /\/api\/chats$/, 'POST');
+    await ask(page, 'What is 8 + 8?');
+    await creation.asked;
+    await page.focus('#chats-search');
+    await page.keyboard.type('ha');
+    await creation.letGo();
+    await page.waitForSelector('.answer .call[data-state="ok"]');
+    await idle(page);
+    await page.keyboard.type('zel');
+    equal([await page.inputValue('#chats-search'), await page.inputValue('#question')], ['hazel', ''], 'what is written');
+    await page.fill('#chats-search', '');
+    await row('Second').waitFor();
   });
 
   await check('b17 of two chats the one that was opened last is shown, whichever comes last', async () => {

@@ -4,6 +4,7 @@
 
     CHROMIUM     the browser, default the first found on the path
     SHOTS        folder for screenshots; none are taken without it
+    SLOW, LATE   how slow the pages and the steps of the tests are, to see that nothing depends on it: see page.mjs
 """
 
 import json

@@ -78,7 +78,7 @@ export function repeated() {
   return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`;
 }
 
-/** Lets the model pause after its first words: what Playwright answers comes at once. */
+/** Lets the model pause after its first words: what Playwright answers comes at once. How long it was then is `window.paused`. */
 export function withPause(page, body, ms) {
   return page.evaluate(([text, pause]) => {
     const real = window.fetch;
@@ -90,7 +90,9 @@ export function withPause(page, body, ms) {
       const stream = new ReadableStream({
         async start(controller) {
           controller.enqueue(encoder.encode(text.slice(0, first)));
+          const began = performance.now();
           await new Promise((resolve) => { setTimeout(resolve, pause); });
+          window.paused = performance.now() - began;
           controller.enqueue(encoder.encode(text.slice(first)));
           controller.close();
         },

@@ -80,7 +80,24 @@ export async function ask(page, text) {
   await page.press('#question', 'Enter');
 }
 
-export const idle = (page) => page.waitForSelector('#stop', { state: 'hidden' });
+/** Waits until the browser has complained of what a check has ordered, so many times, and forgets it. */
+export async function forgetComplaints(complaints, about, times = 1) {
+  const found = () => complaints.filter((complaint) => complaint.includes(about));
+  for (const end = Date.now() + WAIT; found().length < times && Date.now() < end;) await new Promise((then) => { setTimeout(then, 20); });
+  equal(found().length, times, `complaints of ${about}`);
+  complaints.splice(0, complaints.length, ...complaints.filter((complaint) => !complaint.includes(about)));
+}
+
+/** Waits until nothing moves any more that comes to rest. */
+export const atRest = (page) => page.evaluate(() => Promise.all(document.getAnimations()
+  .filter((animation) => Number.isFinite(animation.effect?.getComputedTiming().endTime)).map(({ finished }) => finished.catch(() => {}))).then(() => true));
+
+/** Waits until the answer has ended, and all of it is drawn. */
+export async function idle(page) {
+  await page.waitForSelector('#stop', { state: 'hidden' });
+  await page.waitForSelector('.text[aria-busy]', { state: 'detached' });
+}
+
 export const answerText = (page) => page.locator('.answer:last-child .text').allInnerTexts().then((texts) => texts.join('\n'));
 
 export async function noOverflow(page) {

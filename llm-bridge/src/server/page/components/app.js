@@ -8,6 +8,7 @@ import { stop } from '../state/turn.js';
 import { ChatPanel } from './chats.js';
 import { Composer } from './composer.js';
 import { DropOverlay } from './drop.js';
+import { isElsewhere } from './focus.js';
 import { focusQuestion, Header } from './header.js';
 import { KeyDialog } from './key.js';
 import { later } from './later.js';
@@ -64,12 +65,6 @@ export function App() {
     <p id="announce" class="unseen" role="status">${said}</p>`;
 }
 
-/**
- * Whether something is written or chosen that is no message.
- * @param {EventTarget | null} target
- */
-const isElsewhere = (target) => target instanceof Element && target.matches('input, select, textarea:not(#question)');
-
 /** @param {KeyboardEvent} event */
 function onKey(event) {
   if (event.isComposing) return;
@@ -78,7 +73,8 @@ function onKey(event) {
     event.preventDefault();
     if (chats.value === null) return;
     chatsOpen.value = true;
-    requestAnimationFrame(() => document.getElementById('chats-search')?.focus());
+    // It is drawn by then, and no key is lost.
+    queueMicrotask(() => document.getElementById('chats-search')?.focus());
   } else if (command && event.shiftKey && event.key.toLowerCase() === 'o') {
     event.preventDefault();
     startNew().then(focusQuestion);

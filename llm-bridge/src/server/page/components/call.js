@@ -1,6 +1,6 @@
 // The card of one tool call.
 
-import { useEffect, useState } from '../vendor/hooks.js';
+import { useEffect, useLayoutEffect, useState } from '../vendor/hooks.js';
 import { began } from '../state/answer.js';
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
@@ -29,7 +29,7 @@ export function CallCard({ call, times }) {
   const [open, setOpen] = useState(/** @type {boolean | null} */ (null));
   // Nobody should allow what he has not seen.
   const shown = open ?? asks;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (asks) setOpen(true);
   }, [asks]);
   const line = statusLine(call);

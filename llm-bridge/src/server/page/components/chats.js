@@ -5,7 +5,7 @@ import { html } from '../state/html.js';
 import { change, exported, open, remove, startNew } from '../state/chats.js';
 import { t } from '../state/language.js';
 import { list, listMore } from '../state/list.js';
-import { chat, chats, chatsOpen, moreChats } from '../state/store.js';
+import { chat, chats, chatsKnown, chatsOpen, moreChats } from '../state/store.js';
 import { moment } from '../text/format.js';
 import { onEscape, useFocus, useFocusBack } from './focus.js';
 import { focusQuestion } from './header.js';
@@ -37,7 +37,7 @@ export function ChatPanel({ covers }) {
     <ul id="chats-list">
       ${chats.value.map((listed) => html`<${Row} key=${listed.id} listed=${listed} onOpen=${done} />`)}
     </ul>
-    ${chats.value.length === 0 && html`<p class="empty">${words ? t.noChatFound : t.noChats}</p>`}
+    ${chatsKnown.value && chats.value.length === 0 && html`<p class="empty">${words ? t.noChatFound : t.noChats}</p>`}
     ${moreChats.value && html`<button type="button" class="quiet more-chats" onClick=${listMore}>${t.moreChats}</button>`}
   </nav>`;
 }

@@ -12,6 +12,7 @@ import { chosen } from '../state/picked.js';
 import { busy, chat, dialog, isBlind, model, said, shown, sought } from '../state/store.js';
 import { ask, follows, stop } from '../state/turn.js';
 import { edited } from './asked.js';
+import { isElsewhere } from './focus.js';
 import { Icon } from './icon.js';
 import { toEnd, ToEnd } from './log.js';
 import { oneLine, size } from '../text/format.js';
@@ -22,7 +23,7 @@ const touch = matchMedia('(pointer: coarse)');
 function useWritten() {
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const empty = useSignal(true);
-  const { id } = chat.value;
+  const { id, begun } = chat.value;
   const fit = () => {
     const area = field.current;
     if (!area) return;
@@ -37,9 +38,9 @@ function useWritten() {
     if (!field.current) return;
     field.current.value = written(id);
     fit();
-    // On a phone, focus would bring up the keyboard. What a search has found has it already.
-    if (!touch.matches && !sought.value) field.current.focus();
-  }, [id, cameBack.value]);
+    // On a phone, focus would bring up the keyboard. What a search has found has it already, and who writes elsewhere goes on there.
+    if (!touch.matches && !sought.value && !isElsewhere(document.activeElement)) field.current.focus();
+  }, [begun ?? id, cameBack.value]);
   const input = () => {
     fit();
     write(id, field.current?.value ?? '');

@@ -10,6 +10,12 @@ export function useFocus() {
 }
 
 /**
+ * Whether something is written or chosen there that is no message.
+ * @param {EventTarget | null} target
+ */
+export const isElsewhere = (target) => target instanceof Element && target.matches('input, select, textarea:not(#question)');
+
+/**
  * What gets the focus when something is closed that had it, and took it along.
  * @param {boolean} open
  */

@@ -1,6 +1,6 @@
 // A dialog or a form that is loaded when it is first opened: it is not needed for the first paint.
 
-import { useEffect, useState } from '../vendor/hooks.js';
+import { useLayoutEffect, useState } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { dialog, failure } from '../state/store.js';
@@ -14,7 +14,7 @@ export function later(load, close = () => { dialog.value = ''; }) {
   let part = null;
   return function Later(/** @type {any} */ properties) {
     const [here, setHere] = useState(part !== null);
-    useEffect(() => {
+    useLayoutEffect(() => {
       if (part) return;
       load().then((loaded) => {
         part = loaded;

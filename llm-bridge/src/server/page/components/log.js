@@ -1,6 +1,6 @@
 // The conversation, which stays at its end while it grows, until the reader scrolls up.
 
-import { useEffect, useRef } from '../vendor/hooks.js';
+import { useLayoutEffect, useRef } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { follow } from '../state/scroll.js';
@@ -22,13 +22,13 @@ export const toEnd = () => scroll?.toEnd();
 export function Log() {
   const scroller = useRef(/** @type {HTMLElement | null} */ (null));
   const log = useRef(/** @type {HTMLElement | null} */ (null));
-  useEffect(() => {
+  useLayoutEffect(() => {
     const button = document.getElementById('to-end');
     if (scroller.current && log.current && button) scroll = follow(scroller.current, log.current, button);
   }, []);
   const { id, begun } = chat.value;
-  useEffect(() => toEnd(), [id, shown.value.length]);
-  useEffect(() => {
+  useLayoutEffect(() => toEnd(), [begun ?? id, shown.value.length]);
+  useLayoutEffect(() => {
     mark([]);
     log.current?.querySelector('[data-sought]')?.removeAttribute('data-sought');
     if (scroller.current && sought.value) reveal(scroller.current, sought.value);

@@ -1,7 +1,7 @@
 // Files of a message and the parts of a tool's result: pictures, sound, files, tables, formatted text. Bytes come from the server with
 // the user's key.
 
-import { useEffect, useState } from '../vendor/hooks.js';
+import { useLayoutEffect, useState } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { file } from '../state/api.js';
 import { download } from '../state/download.js';
@@ -32,14 +32,18 @@ export function FileView({ part }) {
   </figure>`;
 }
 
+const NO_BYTES = { address: '', fault: '' };
+
 /**
  * An address at which the browser can show a part.
  * @param {ResultPart | null} part
  */
 function useBytes(part) {
-  const [bytes, setBytes] = useState({ address: '', fault: '' });
+  const [bytes, setBytes] = useState(NO_BYTES);
   const { path, url } = part ?? {};
-  useEffect(() => {
+  // Before it is painted: what is shown would be the file of another message for a moment.
+  useLayoutEffect(() => {
+    setBytes(NO_BYTES);
     // One from elsewhere would tell its server who reads.
     if (url?.startsWith('data:')) setBytes({ address: url, fault: '' });
     if (!path) return undefined;

@@ -1,6 +1,6 @@
 // A text as Markdown, with notes where it names its sources.
 
-import { useEffect, useRef } from '../vendor/hooks.js';
+import { useLayoutEffect, useRef } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { putNotes } from '../text/notes.js';
 import { TextView } from '../text/view.js';
@@ -12,11 +12,12 @@ import { note } from './sources.js';
 export function Text({ text, grows, sources = [] }) {
   const element = useRef(/** @type {HTMLElement | null} */ (null));
   const view = useRef(/** @type {TextView | null} */ (null));
-  useEffect(() => {
+  // Before it is painted: the text would be that of another answer for a moment, or none.
+  useLayoutEffect(() => {
     if (element.current) view.current = new TextView(element.current);
     return () => view.current?.end();
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     // The calls are over when the text comes that rests on them.
     if (view.current) view.current.finish = (content) => putNotes(content, sources, note);
     view.current?.show(text, grows);

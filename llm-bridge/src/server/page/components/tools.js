@@ -1,10 +1,10 @@
 // The panel with the tools: a column on wide screens, a drawer on narrow ones.
 
-import { useEffect, useState } from '../vendor/hooks.js';
+import { useLayoutEffect, useState } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { loadTools } from '../state/server.js';
-import { dialog, tools, toolsFailure, toolsOpen } from '../state/store.js';
+import { dialog, tools, toolsFailure, toolsKnown, toolsOpen } from '../state/store.js';
 import { prose } from '../text/nodes.js';
 import { Icon } from './icon.js';
 
@@ -20,7 +20,7 @@ export function closeTools() {
 export function ToolPanel({ covers }) {
   const [filter, setFilter] = useState('');
   const open = toolsOpen.value;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!open) return;
     loadTools();
     // A focused field would bring up the keyboard of a phone.
@@ -44,7 +44,7 @@ export function ToolPanel({ covers }) {
     </div>
     <div id="tools-list">
       ${failure ? html`<p class="empty" role="alert">${failure}</p>`
-        : found.length === 0 ? html`<p class="empty">${all.length > 0 ? t.noToolMatches : t.noTools}</p>`
+        : found.length === 0 ? toolsKnown.value && html`<p class="empty">${all.length > 0 ? t.noToolMatches : t.noTools}</p>`
           : open && [...Map.groupBy(found, (tool) => tool.module)].map(([module, members]) => html`<section key=${module} aria-label=${t.module(module)}>
               <h3>${module}<span class="count">${members.length}</span></h3>
               <ul>${members.map((tool) => html`<${Entry} key=${tool.name} tool=${tool} />`)}</ul>

@@ -4,6 +4,7 @@ import { html } from '../state/html.js';
 import { t } from '../state/language.js';
 import { tools, toolsFailure } from '../state/store.js';
 import { ask } from '../state/turn.js';
+import { focusQuestion } from './header.js';
 
 /** @import { Tool } from '../state/types.d.ts' */
 
@@ -25,5 +26,9 @@ export function Welcome() {
 /** @param {{ tool: Tool }} properties */
 function Example({ tool }) {
   const question = /** @type {Record<string, string>} */ (t.examples)[tool.name] ?? t.use(tool.name, tool.description.replace(/\.\s*$/, ''));
-  return html`<li><button type="button" onClick=${() => ask(question)}><span class="example-text">${question}</span><code>${tool.name}</code></button></li>`;
+  const send = () => {
+    ask(question);
+    focusQuestion();
+  };
+  return html`<li><button type="button" onClick=${send}><span class="example-text">${question}</span><code>${tool.name}</code></button></li>`;
 }

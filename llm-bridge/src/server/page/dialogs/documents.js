@@ -114,7 +114,10 @@ function Document({ path, title, kind, bytes, passages, added, removable, onRemo
 
 /** @param {{ path: string, what: string, word: string, onRemoved: () => void }} properties */
 function Removal({ path, what, word, onRemoved }) {
-  const sure = () => remove(path, what).then(onRemoved);
+  const sure = () => {
+    onRemoved();
+    remove(path, what);
+  };
   return html`<span class="removal"><${Sure} word=${word} label=${t.removeWhat(what)} question=${t.removeQuestion(what)} quiet yes=${t.remove} no=${t.keep} onSure=${sure} /></span>`;
 }
 

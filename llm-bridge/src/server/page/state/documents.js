@@ -103,8 +103,10 @@ async function send(limits) {
   // Others may be dropped meanwhile.
   for (let next = 0; next < transfers.value.length; next += 1) await sendOne(next, limits, controller.signal);
   sending.value = null;
-  status.value = summary();
+  const [before, done] = [status.value, summary()];
   await Promise.all([loadLibrary(), loadTools()]);
+  // When it can be seen, and while nothing else goes on.
+  if (!sending.value && status.value === before) status.value = done;
 }
 
 /**
@@ -146,13 +148,9 @@ function summary() {
  * @param {string} what
  */
 export async function remove(path, what) {
-  try {
-    await api.removeDocuments(path);
-    status.value = t.removed(what);
-  } catch (error) {
-    status.value = /** @type {Error} */ (error).message;
-  }
+  const done = await api.removeDocuments(path).then(() => t.removed(what), (error) => error.message);
   await Promise.all([loadLibrary(), loadTools()]);
+  status.value = done;
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import * as api from './api.js';
 import { recall, remember } from './storage.js';
-import { chat, chats, failure, moreChats } from './store.js';
+import { chat, chats, chatsKnown, failure, moreChats } from './store.js';
 
 /** @import { Chat } from './types.d.ts' */
 
@@ -33,6 +33,7 @@ export async function list(search = words) {
     }
     if (number !== asked) return;
     chats.value = all;
+    chatsKnown.value = true;
     moreChats.value = next;
     // The model may have named it meanwhile.
     const title = all.find(({ id }) => id === chat.value.id)?.title;

@@ -2,7 +2,7 @@
 
 import * as api from './api.js';
 import { forgetWritten } from './key.js';
-import { account, blindModels, build, health, models, modelsFailure, session, tools, toolsFailure, unreachable } from './store.js';
+import { account, blindModels, build, health, models, modelsFailure, session, tools, toolsFailure, toolsKnown, unreachable } from './store.js';
 
 const AGAIN = 50;
 const LATER = 1000;
@@ -21,6 +21,7 @@ export async function connect() {
 export async function loadTools() {
   try {
     tools.value = await api.tools();
+    toolsKnown.value = true;
     toolsFailure.value = '';
   } catch (error) {
     toolsFailure.value = /** @type {Error} */ (error).message;

@@ -27,6 +27,9 @@ export const models = signal(/** @type {string[]} */ ([]));
 export const preferred = signal(preference('model', ''));
 
 export const tools = signal(/** @type {Tool[]} */ ([]));
+/** Whether the server has said which tools there are, and which chats: until then there are not none. */
+export const toolsKnown = signal(false);
+export const chatsKnown = signal(false);
 export const toolsFailure = signal('');
 
 /** The chat that is shown, and those that there are; `null` where the server keeps none. */

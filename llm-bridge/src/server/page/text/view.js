@@ -105,6 +105,8 @@ export class TextView {
   #plan() {
     clearTimeout(this.#timer);
     const left = this.#again - performance.now();
+    // It is not all there yet: neither for who waits for it, nor for a screen reader.
+    if (this.#isPainting || left > 0) this.element.ariaBusy = 'true';
     if (this.#isPainting) this.#isWaiting = true;
     else if (left <= 0) this.#draw();
     else this.#timer = setTimeout(() => this.#draw(), left);
@@ -129,6 +131,7 @@ export class TextView {
   #draw() {
     if (!loaded()) {
       this.element.textContent = this.#text;
+      this.element.ariaBusy = null;
       load().then(() => this.#draw(), () => {});
       return;
     }
@@ -140,6 +143,7 @@ export class TextView {
     }
     if (!this.#growing && (!this.#hasGrown || refersAhead(this.#text))) this.#whole();
     else if (this.#blocks()) this.#isWaiting = true;
+    this.element.ariaBusy = this.#isWaiting ? 'true' : null;
     if (this.#growing || this.#isWaiting) this.#rest(began);
   }
 

@@ -41,7 +41,7 @@ export function Console() {
         <a class="quiet" href="./"><${Icon} name="chats" /><span class="wide-only">${c.toChat}</span><span class="unseen narrow-only">${c.toChat}</span></a>
       </header>
       ${admits && html`<${Sections} />`}
-      ${admits ? html`<${Shown} />` : html`<main id="section" class="refused" tabindex="-1"><h1>${c.console}</h1><${Refused} /></main>`}
+      ${admits ? html`<${Shown} />` : html`<main id="section" class="refused" tabindex="-1" aria-busy=${who || refusal.value ? undefined : 'true'}><h1>${c.console}</h1><${Refused} /></main>`}
     </div>
     <${KeyDialog} />
     <p id="announce" class="unseen" role="status">${said}</p>`;

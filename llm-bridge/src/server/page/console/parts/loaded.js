@@ -10,6 +10,20 @@ import { signal } from '../../vendor/signals.js';
 export const awaited = signal(0);
 
 /**
+ * Waits for an answer, while which the section says that it is busy.
+ * @template T
+ * @param {Promise<T>} answer
+ */
+export async function awaiting(answer) {
+  awaited.value += 1;
+  try {
+    return await answer;
+  } finally {
+    awaited.value -= 1;
+  }
+}
+
+/**
  * Asks once, again when `about` changes, and when it is told to: `again` after a change, `look` every few seconds. One request is under way at
  * a time: where each began before the last was answered, a slow server's answers would never be seen.
  * @template T
@@ -29,15 +43,13 @@ export function useLoaded(ask, about = []) {
     const look = async () => {
       if (busy) return;
       busy = true;
-      awaited.value += 1;
       try {
-        const answer = await ask();
+        const answer = await awaiting(ask());
         if (!gone) setValue(answer);
         if (!gone) setFault('');
       } catch (error) {
         if (!gone) setFault(/** @type {Error} */ (error).message);
       }
-      awaited.value -= 1;
       busy = false;
       if (!anew || gone) return;
       anew = false;

@@ -1,6 +1,6 @@
 // The calls of everybody that wait for a person, and what people have allowed beforehand.
 
-import { useEffect } from '../../vendor/hooks.js';
+import { useEffect, useLayoutEffect } from '../../vendor/hooks.js';
 import { Approval } from '../../components/approval.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
@@ -19,7 +19,7 @@ export function Approvals() {
   const waiting = useLoaded(waitingCalls);
   useEvery(AGAIN, waiting.look);
   // What may be remembered of one's own call is read there.
-  useEffect(() => { own.value = (waiting.value ?? []).map((one) => ({ ...one, kind: 'approval' })); }, [waiting.value]);
+  useLayoutEffect(() => { own.value = (waiting.value ?? []).map((one) => ({ ...one, kind: 'approval' })); }, [waiting.value]);
   // What they take, for who changes the arguments first.
   useEffect(() => { loadTools(); }, []);
   return html`<${Fault} text=${waiting.fault} onAgain=${waiting.again} />

@@ -1,12 +1,12 @@
 // The audit: searched, exported, verified.
 
-import { useEffect, useRef, useState } from '../../vendor/hooks.js';
+import { useLayoutEffect, useRef, useState } from '../../vendor/hooks.js';
 import { download } from '../../state/download.js';
 import { html } from '../../state/html.js';
 import { prose } from '../../text/nodes.js';
 import { audit, exportAudit, verifyAudit } from '../api.js';
 import { foundOf } from '../parts/chain.js';
-import { Fault, useChange } from '../parts/loaded.js';
+import { Fault, awaiting, useChange } from '../parts/loaded.js';
 import { Records } from '../parts/records.js';
 import { c, place } from '../state.js';
 
@@ -33,7 +33,7 @@ export function Audit() {
     const mine = reads.current += 1;
     setSearched(wanted);
     try {
-      const page = await audit({ ...wanted, limit: PAGE, ...(before === null ? {} : { before: String(before) }) });
+      const page = await awaiting(audit({ ...wanted, limit: PAGE, ...(before === null ? {} : { before: String(before) }) }));
       if (mine !== reads.current) return;
       setEntries((known) => (before === null ? page.records : [...(known ?? []), ...page.records]));
       setNext(page.next);
@@ -42,7 +42,8 @@ export function Audit() {
       if (mine === reads.current) setFault(/** @type {Error} */ (error).message);
     }
   };
-  useEffect(() => {
+  // Before the next key: what is typed at once would be forgotten otherwise.
+  useLayoutEffect(() => {
     const wanted = filterOf(asked);
     setFilter(wanted);
     read(query(wanted), null);

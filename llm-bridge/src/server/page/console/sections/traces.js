@@ -1,11 +1,11 @@
 // A turn as it went: the spans of its trace, as a tree.
 
-import { useEffect, useState } from '../../vendor/hooks.js';
+import { useLayoutEffect, useRef, useState } from '../../vendor/hooks.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { duration, number } from '../../text/format.js';
 import { trace, traces } from '../api.js';
-import { Fault, useLoaded } from '../parts/loaded.js';
+import { Fault, awaiting, useLoaded } from '../parts/loaded.js';
 import { Table } from '../parts/table.js';
 import { exact } from '../parts/time.js';
 import { account, c, place, to } from '../state.js';
@@ -17,16 +17,17 @@ export function Traces() {
   const [id, setId] = useState(asked);
   const [spans, setSpans] = useState(/** @type {Span[]} */ ([]));
   const [fault, setFault] = useState('');
+  const reads = useRef(0);
+  // What is asked for last is shown, whichever comes last.
   const read = async (/** @type {string} */ wanted) => {
-    try {
-      setSpans(wanted === '' ? [] : (await trace(wanted)).spans);
-      setFault('');
-    } catch (error) {
-      setSpans([]);
-      setFault(/** @type {Error} */ (error).message);
-    }
+    const mine = reads.current += 1;
+    /** @type {[Span[], string]} */
+    const [found, refusal] = wanted === '' ? [[], ''] : await awaiting(trace(wanted)).then((one) => [one.spans, ''], (error) => [[], error.message]);
+    if (mine !== reads.current) return;
+    setSpans(found);
+    setFault(refusal);
   };
-  useEffect(() => { setId(asked); read(asked); }, [asked]);
+  useLayoutEffect(() => { setId(asked); read(asked); }, [asked]);
   const known = new Set(spans.map((span) => span.id));
   const begun = Math.min(...spans.map(({ began }) => Date.parse(began)));
   const whole = Math.max(1, ...spans.map(({ began, duration_ms: ms }) => Date.parse(began) - begun + ms));
