@@ -108,6 +108,7 @@ pub(super) async fn run(
     server_settings.modules = Some(modules.clone());
     server_settings.schedule = Some(stores.schedule);
     server_settings.metrics = metrics;
+    settings.warn_of_unread_variables();
     let traces = settings.traces.start(|name| std::env::var(name).ok())?;
     server_settings.traces.clone_from(&traces);
     server_settings.mcp_servers = Some(mcp_servers);
