@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::{
-    breaker::{Breaker, Outage},
+    breaker::{Breaker, Outage, Whose},
+    slots::Slots,
     text::shown,
 };
 
@@ -66,7 +67,7 @@ impl Peer {
         let user = self.slots.user(call.context);
         let _slot = self.slots.enter(user).await.ok_or_else(|| self.busy())?;
         // The wait for a slot says nothing about the source.
-        let mut trial = self.breaker.admit(&self.remote, call.context, self.timeout)?;
+        let mut trial = self.breaker.admit(&self.remote, call.context, user, self.timeout)?;
         match self.protocol.execute(call).await {
             Answer::NotSent(error) => Err(error),
             Answer::Answered(result) => {
@@ -74,7 +75,8 @@ impl Peer {
                 result
             }
             Answer::Outage(outage) => {
-                trial.failed(&outage);
+                let is_late = outage.error.kind() == ErrorKind::Timeout;
+                trial.failed(&outage, if is_late { trial.late() } else { Whose::Everybodys });
                 Err(outage.error)
             }
         }
