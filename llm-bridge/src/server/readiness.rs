@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{App, api_error::ApiError, openapi::Operation};
 
-/// For how long an answer of the store holds: whoever asks needs no key.
-const FRESH: Duration = Duration::from_secs(1);
+/// For how long an answer of the store holds: whoever asks needs no key, and each time something is written.
+const FRESH: Duration = Duration::from_secs(3);
 /// How long the store may take to answer. A balancer does not wait much longer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
