@@ -40,7 +40,7 @@ use super::{
     routes::Routes,
 };
 use crate::{
-    mcp::{McpServer, Visitor},
+    mcp::{McpServer, TakesAnswerAlone, Visitor},
     takeover::{Elsewhere, Message, Takeover},
     traces,
 };
@@ -284,6 +284,9 @@ async fn serve(
     let listens = request.method() == Method::GET;
     let ends = request.method() == Method::DELETE;
     let is_json_alone = accepted::complete(&mut request);
+    if is_json_alone {
+        request.extensions_mut().insert(TakesAnswerAlone);
+    }
     let (mut request, message) = match received(request).await {
         Ok(received) => received,
         Err(error) => return error.into_response(),
