@@ -20,14 +20,19 @@ use axum::{
 use futures_util::StreamExt;
 use rmcp::{
     model::ClientJsonRpcMessage,
-    transport::streamable_http_server::{SessionManager, StreamableHttpServerConfig, StreamableHttpService},
+    transport::streamable_http_server::{
+        SessionManager, StreamableHttpServerConfig, StreamableHttpService,
+        session::local::LocalSessionManager,
+    },
 };
 use serde::{Deserialize, de::IgnoredAny};
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_remote::mcp::McpServers;
 
-use self::open::{MAX_SESSIONS, OpenSessions};
+use self::{
+    open::{GIVES_WAY_AFTER, MAX_SESSIONS, OpenSessions, Opening},
+};
 use super::{
     ServerSettings,
     api_error::ApiError,
@@ -149,6 +154,20 @@ impl Mcp {
         (lock, (listens || elsewhere == Elsewhere::All).then_some(id))
     }
 
+    /// Makes room for a session of a user.
+    async fn make_room(&self, opening: &Opening, sessions: &LocalSessionManager) -> Result<(), ApiError> {
+        while !opening.is_allowed(sessions).await {
+            if !self.sessions.give_way(sessions, GIVES_WAY_AFTER).await {
+                let message = format!("you have {MAX_SESSIONS} sessions open; close one, or come back later");
+                return Err(too_many(message));
+            }
+        }
+        match self.sessions.make_room().await {
+            true => Ok(()),
+            false => Err(too_many("all sessions that there may be have running calls; come back later")),
+        }
+    }
+
     /// Gives a message to the programs before too, where it may be for a call that runs there.
     async fn pass_back(&self, headers: &HeaderMap, message: &[u8]) {
         let id = session_of(headers);
@@ -173,6 +192,11 @@ impl Mcp {
             });
         });
     }
+}
+
+fn too_many(message: impl Into<String>) -> ApiError {
+    let refused = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message);
+    refused.retry_after(GIVES_WAY_AFTER.as_secs())
 }
 
 /// Waits until every MCP server has said what tools it has, or failed to. The modules are waited for on every route.
@@ -264,15 +288,18 @@ async fn serve(
     let visitor = visitor(&identity);
     let (sessions, opening) = mcp.sessions.of(&visitor, may_open_session(&request));
     if let Some(opening) = &opening
-        && !opening.is_allowed(&sessions).await
+        && let Err(refused) = mcp.make_room(opening, &sessions).await
     {
-        let message = format!("you have {MAX_SESSIONS} sessions open; close one, or come back later");
-        return ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message).into_response();
+        return refused.into_response();
     }
-    if opening.is_some() {
-        mcp.sessions.make_room().await;
-    } else if let Some(id) = session_of(request.headers()) {
-        mcp.sessions.heard(id);
+    if opening.is_none()
+        && let Some(id) = session_of(request.headers())
+    {
+        let under_way = mcp.sessions.heard(id);
+        if request.method() == Method::DELETE {
+            mcp.sessions.closed(id);
+        }
+        request.extensions_mut().insert(under_way);
     }
     let mut config = mcp.config.clone();
     if let Some(takeover) = &mcp.takeover {
