@@ -1,6 +1,7 @@
 //! `/mcp`: the MCP server over streamable HTTP.
 
 mod accepted;
+mod batch;
 mod events;
 mod open;
 mod resuming;
@@ -16,7 +17,7 @@ use axum::{
     Extension,
     body::{Body, Bytes},
     extract::{Request, State},
-    http::{HeaderMap, Method, StatusCode, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE, request::Parts},
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
@@ -33,6 +34,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_remote::mcp::McpServers;
 
 use self::{
+    batch::Form,
     open::{GIVES_WAY_AFTER, MAX_SESSIONS, OpenSessions, Opening},
     resuming::Resuming,
 };
@@ -269,10 +271,7 @@ pub(super) fn routes(mcp: Arc<Mcp>) -> Routes {
             "`Accept` names neither `application/json` nor `text/event-stream`; in plain words.",
         )
         .refuses(413, "The message is larger than 4 MiB.")
-        .answers_nothing(
-            415,
-            "The body is no message, or was not sent as `application/json`; in plain words.",
-        )
+        .answers_nothing(415, "The body was not sent as `application/json`; in plain words.")
         .refuses(429, "The user has too many sessions open (`too_many_sessions`).");
     let listen =
         operation(Method::GET, "mcp_listen", "The stream of a session, in revisions before 2026-07-28")
@@ -332,13 +331,29 @@ async fn serve(
     };
     mcp.pass_back(request.headers(), &message).await;
     let (_coming_over, session) = mcp.coming_over(&mut request, &visitor).await;
-    let handling = Box::pin(async move { service.handle(request).await });
-    let answer = match begun(&identity, message, handling).await {
-        Ok((Poll::Ready(answer), _)) => answer,
-        Ok((Poll::Pending, handling)) => handling.await,
+    let (service, caller) = (&service, &identity);
+    let handle = move |request: Request, message: Bytes| async move {
+        let service = service.clone();
+        let handling = Box::pin(async move { service.handle(request).await });
+        Ok::<Response, ApiError>(match begun(caller, message, handling).await? {
+            (Poll::Ready(answer), _) => answer.map(Body::new),
+            (Poll::Pending, handling) => handling.await.map(Body::new),
+        })
+    };
+    let form = match request.method() == Method::POST {
+        true => form_of(&identity, request.headers(), &message).await,
+        false => Ok(Form::One),
+    };
+    let answer = match form {
+        Ok(Form::One) => handle(request, message).await,
+        Ok(Form::Batch(messages)) => batch::answers(request.into_parts().0, messages, handle).await,
+        Ok(Form::Wrong(code, message)) => Ok(batch::refusal(code, &message)),
+        Err(error) => Err(error),
+    };
+    let mut answer = match answer {
+        Ok(answer) => answer,
         Err(error) => return error.into_response(),
     };
-    let mut answer = answer.map(Body::new);
     if opening.is_some()
         && let Some(id) = session_of(answer.headers())
     {
@@ -374,6 +389,21 @@ async fn received(request: Request) -> Result<(Request, Bytes), ApiError> {
         return Err(too_large.param("body"));
     }
     Ok((Request::from_parts(parts, Body::from(body.clone())), body))
+}
+
+/// What the body of a request is, which is found out beside the runtime.
+async fn form_of(identity: &Identity, headers: &HeaderMap, message: &Bytes) -> Result<Form, ApiError> {
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    // Of other kinds the library says what it takes.
+    if !kind.is_some_and(|kind| kind.starts_with(b"application/json")) {
+        return Ok(Form::One);
+    }
+    let revision = headers.get(REVISION).and_then(|revision| revision.to_str().ok());
+    let (message, revision) = (message.clone(), revision.map(str::to_owned));
+    decode(identity.sender(), message.len(), move || {
+        check_values(&message).map(|_| batch::form(&message, revision.as_deref()))
+    })
+    .await?
 }
 
 /// Begins to handle a message: the library decodes it when it is first polled, which is done beside the runtime.
