@@ -20,7 +20,7 @@ use toolrack_remote::mcp::oauth::Connections;
 use super::{Identity, IdentityError, PERSONA_HEADER};
 use crate::{
     personas::{under_all_personas, under_persona},
-    server::{Access, ServerSettings, key::SentKey, seats::Shares},
+    server::{Access, ServerSettings, key::SentKey, seats::Shares, store_log},
     sign_in::{Person, SignIn, TokenError},
 };
 
@@ -269,6 +269,7 @@ impl Identities {
             Some(_) => return Err(IdentityError::NoKey),
         }
         let opened = Opened { stored: self.tenant(&tenant).await?, caller, delegate };
+        store_log::answered();
         self.known.insert(used.clone(), opened.clone());
         Ok(opened)
     }
