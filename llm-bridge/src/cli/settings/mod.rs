@@ -90,6 +90,8 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     /// Origins besides this server's own whose pages may use it.
     pub allowed_origins: Vec<AllowedOrigin>,
+    /// A PEM file with certificate authorities that are trusted beside the system's, for all that is asked over TLS.
+    pub ca_file: Option<PathBuf>,
     /// How many connections there may be at once; by default half of the files that the program may have open, at most 4096.
     pub max_connections: Option<usize>,
     /// How long the server goes on when it is stopped, while `/readyz` sends balancers elsewhere.
@@ -179,6 +181,7 @@ impl Default for Settings {
             api_key: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            ca_file: None,
             max_connections: None,
             drain_seconds: 0,
             shutdown_seconds: GRACE.as_secs(),
@@ -334,6 +337,13 @@ impl Settings {
                 table.clone().try_into().map_err(fault)
             }
         }
+    }
+
+    /// Trusts the configured certificate authorities, before anything is asked.
+    pub(super) fn trust(self) -> Result<Self, String> {
+        let file = self.ca_file.as_deref().filter(|file| !file.as_os_str().is_empty());
+        let trusted = file.map(toolrack_http::trust_ca_file).unwrap_or(Ok(()));
+        trusted.map(|()| self).map_err(|error| format!("ca_file: {error}"))
     }
 
     /// Warns of variables that look like the program's and that nothing reads.
