@@ -44,6 +44,7 @@ pub(crate) async fn recorded<T, E: Display>(
         tenant: change.tenant,
         user: by.user.clone(),
         via: by.via.clone(),
+        credential: by.credential.clone(),
         level: by.level,
         origin,
         arguments_sha256: hash_arguments(&change.arguments),

@@ -69,6 +69,7 @@ pub mod text;
 mod tool;
 pub mod trace;
 mod user_places;
+mod variable;
 
 pub use ask::{AskError, Asked, QuestionCall, QuestionCallState};
 pub use concurrency::{Concurrency, QueueDepth, Queues};
@@ -105,6 +106,7 @@ pub use spec::{Example, ToolSpec};
 pub use tenant::{DEFAULT_TENANT, tenant_path};
 pub use tool::{LOCAL_MODULE, Tool, alias_of};
 pub use user_places::{UserPlace, UserPlaces};
+pub use variable::{secret_in, secret_variable};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

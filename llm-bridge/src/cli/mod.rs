@@ -135,10 +135,11 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     let tables = host.all_tables()?;
     if let Some(Command::Dev(dev)) = arguments.command {
         let flags = arguments.flags;
-        let serve = async |joined| serve(&Settings::load(&flags, &tables)?, host, Some(joined)).await;
+        let serve =
+            async |joined| serve(&Settings::load(&flags, &tables)?.trust()?, host, Some(joined)).await;
         return dev::run(dev, flags.clone(), host, serve).await;
     }
-    let settings = Settings::load(&arguments.flags, &tables)?;
+    let settings = Settings::load(&arguments.flags, &tables)?.trust()?;
     let program = Program { settings: &settings, host };
     let settings = &settings;
     // Tools that ask the model are on only if there is one.

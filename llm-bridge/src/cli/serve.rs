@@ -10,6 +10,7 @@ use toolrack_remote::{
     mcp::{McpServers, oauth::Connections},
     module::Modules,
 };
+use toolrack_stores::{NameTaken, SqlStore};
 
 use super::{
     Settings,
@@ -57,6 +58,11 @@ pub(super) async fn run(
     let endpoints = webhooks::endpoints(settings)?;
     let reading = server::AuditReading::new(stores.log.clone(), Verifier::new(stores.log.clone(), settings)?);
     let signer = HeadSigner::open(settings, stores.log, Arc::clone(registry.audit())).await?;
+    // One that takes over from another has its name.
+    let _name = match joined {
+        None => take_name(&stores.sql, &settings.store.server).await?,
+        Some(_) => None,
+    };
     let mut server_settings = settings.server_settings(stores.store);
     server_settings.sign_in = settings.sign_in()?;
     server_settings.audit = Some(reading);
@@ -108,6 +114,7 @@ pub(super) async fn run(
     server_settings.modules = Some(modules.clone());
     server_settings.schedule = Some(stores.schedule);
     server_settings.metrics = metrics;
+    settings.warn_of_unread_variables();
     let traces = settings.traces.start(|name| std::env::var(name).ok())?;
     server_settings.traces.clone_from(&traces);
     server_settings.mcp_servers = Some(mcp_servers);
@@ -162,6 +169,19 @@ pub(super) async fn run(
         tracing::error!("the last heads of the audit were not signed in time");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Takes the name of this server. Another one that has it may be about to end, so this one starts all the same.
+async fn take_name(sql: &SqlStore, server: &str) -> Result<Option<NameTaken>, String> {
+    let taken = sql.take_name().await.map_err(|error| error.to_string())?;
+    if taken.is_none() {
+        tracing::error!(
+            server,
+            "server_name_taken: another server on this store has this name; give each its own, as `server` under [store] or in \
+             TOOLRACK_STORE_SERVER"
+        );
+    }
+    Ok(taken)
 }
 
 /// The settings, with the model server that was found.

@@ -51,8 +51,20 @@ impl Way {
         }
         match context.protocol_version() {
             Some(version) if version.as_str() >= ProtocolVersion::V_2026_07_28.as_str() => Self::Result,
+            _ if TakesAnswerAlone::is_marked(context) => Self::Elsewhere,
             _ => Self::Request,
         }
+    }
+}
+
+/// Marks an HTTP request whose client reads the answer and nothing before it: no form reaches its user.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TakesAnswerAlone;
+
+impl TakesAnswerAlone {
+    fn is_marked(context: &RequestContext<RoleServer>) -> bool {
+        let request = context.extensions.get::<axum::http::request::Parts>();
+        request.is_some_and(|request| request.extensions.get::<Self>().is_some())
     }
 }
 

@@ -1,6 +1,6 @@
 //! `tools/call`: one call down the registry's path.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use registry_core::{
@@ -207,7 +207,7 @@ impl<'r> Call<'r> {
         if self.way == Way::Result {
             context = context.with_questions().with_question_wait(Duration::ZERO);
         }
-        let asking = (self.way == Way::Request).then(|| {
+        let asked = (self.way == Way::Request).then(|| {
             let (asks, asked) = mpsc::unbounded_channel();
             let progress = sink.take();
             // A tool asks so many questions at most, so the channel is bounded.
@@ -220,24 +220,28 @@ impl<'r> Call<'r> {
                 }
             }));
             context = context.clone().with_questions().with_question_wait(question::PATIENCE);
-            tokio::spawn(question::ask_all(asked, self.visitor.clone(), self.request.peer.clone()))
+            asked
         });
         if let Some(sink) = sink {
             context = context.with_events(sink);
         }
         // In a tracked task, so that the call is audited before the program ends.
         let mut running = self.server.calls.spawn(async move { registry.execute(&context, call).await });
+        // Forms go to the stream of the request in whose task they are asked. None may follow the result.
+        let asking = async {
+            if let Some(asked) = asked {
+                question::ask_all(asked, self.visitor, &self.request.peer).await;
+            }
+            std::future::pending::<Infallible>().await
+        };
         let outcome = tokio::select! {
             outcome = &mut running => outcome,
             () = self.server.closing.cancelled() => {
                 cancellation.cancel();
                 running.await
             }
+            never = asking => match never {},
         };
-        // No form and no notification may follow the result.
-        if let Some(asking) = asking {
-            asking.abort();
-        }
         over.cancel();
         self.has_told(forwarding).await;
         let outcome = outcome.map_err(|fault| unfinished(&fault))?;

@@ -36,6 +36,7 @@ use serde::Deserialize;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub(crate) use approval::TakesAnswerAlone;
 pub(crate) use names::names;
 pub use settings::McpSettings;
 

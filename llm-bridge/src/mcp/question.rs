@@ -27,12 +27,12 @@ const TRIES: usize = 3;
 /// Shows the forms, one after the other, as long as there are any.
 pub(super) async fn ask_all(
     mut asked: mpsc::UnboundedReceiver<PendingQuestion>,
-    visitor: Visitor,
-    peer: Peer<RoleServer>,
+    visitor: &Visitor,
+    peer: &Peer<RoleServer>,
 ) {
     while let Some(question) = asked.recv().await {
-        if let Err(reason) = ask(&visitor, &question, &peer).await {
-            decline(&visitor, &question.id, Some(reason)).await;
+        if let Err(reason) = ask(visitor, &question, peer).await {
+            decline(visitor, &question.id, Some(reason)).await;
         }
     }
 }

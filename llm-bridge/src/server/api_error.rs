@@ -14,6 +14,8 @@ use registry_core::{
 use serde_json::{Value, json};
 use toolrack_apis::{Failure, FailureKind};
 
+use super::store_log;
+
 /// The challenge of a 401: <https://www.rfc-editor.org/rfc/rfc6750#section-3>.
 pub(super) const CHALLENGE: &str = "Bearer realm=\"toolrack\"";
 
@@ -82,7 +84,7 @@ impl fmt::Display for ApiError {
 /// The text of the store's error is for the log.
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        tracing::error!(cause = %error, "store_failed");
+        store_log::failed(&error);
         match error.kind() {
             StoreErrorKind::Unavailable => unavailable(),
             StoreErrorKind::Conflict => Self::new(
@@ -107,7 +109,7 @@ impl From<StoreError> for ApiError {
 /// Of the documents' store.
 impl From<ToolError> for ApiError {
     fn from(fault: ToolError) -> Self {
-        tracing::error!(cause = fault.detail(), "store_failed");
+        store_log::unanswered(fault.detail());
         unavailable()
     }
 }

@@ -24,6 +24,7 @@ use super::{
     body::{Sender, decode},
     fronts::{StaticFront, reply},
     identity::Identity,
+    store_log,
 };
 use crate::turn::{TurnAnswer, write_within};
 
@@ -192,7 +193,7 @@ fn failure(param: &str, kind: FailureKind, not_found: String, error: Conversatio
     let (kind, message) = match error {
         ConversationError::Unknown => (kind, not_found),
         ConversationError::Store(cause) => {
-            tracing::error!(%cause, "store_failed");
+            store_log::failed(&cause);
             (FailureKind::Overloaded, "the server's store does not answer; try again".to_owned())
         }
         other => (FailureKind::InvalidRequest, other.to_string()),

@@ -1,7 +1,10 @@
 //! `/mcp`: the MCP server over streamable HTTP.
 
 mod accepted;
+mod batch;
+mod events;
 mod open;
+mod resuming;
 
 use std::{
     pin::Pin,
@@ -14,20 +17,27 @@ use axum::{
     Extension,
     body::{Body, Bytes},
     extract::{Request, State},
-    http::{HeaderMap, Method, StatusCode, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE, request::Parts},
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
 use rmcp::{
     model::ClientJsonRpcMessage,
-    transport::streamable_http_server::{SessionManager, StreamableHttpServerConfig, StreamableHttpService},
+    transport::streamable_http_server::{
+        SessionManager, StreamableHttpServerConfig, StreamableHttpService,
+        session::local::LocalSessionManager,
+    },
 };
 use serde::{Deserialize, de::IgnoredAny};
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_remote::mcp::McpServers;
 
-use self::open::{MAX_SESSIONS, OpenSessions};
+use self::{
+    batch::Form,
+    open::{GIVES_WAY_AFTER, MAX_SESSIONS, OpenSessions, Opening},
+    resuming::Resuming,
+};
 use super::{
     ServerSettings,
     api_error::ApiError,
@@ -40,7 +50,7 @@ use super::{
     routes::Routes,
 };
 use crate::{
-    mcp::{McpServer, Visitor},
+    mcp::{McpServer, TakesAnswerAlone, Visitor},
     takeover::{Elsewhere, Message, Takeover},
     traces,
 };
@@ -51,6 +61,8 @@ const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
 /// The header that names the revision.
 const REVISION: &str = "mcp-protocol-version";
+/// The first revision whose clients know events without a message, from which a stream is resumed that had no other yet.
+const WITH_EMPTY_EVENTS: &str = "2025-11-25";
 /// The first revision without sessions.
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 /// The largest message, in bytes; as the library has it.
@@ -149,6 +161,20 @@ impl Mcp {
         (lock, (listens || elsewhere == Elsewhere::All).then_some(id))
     }
 
+    /// Makes room for a session of a user.
+    async fn make_room(&self, opening: &Opening, sessions: &LocalSessionManager) -> Result<(), ApiError> {
+        while !opening.is_allowed(sessions).await {
+            if !self.sessions.give_way(sessions, GIVES_WAY_AFTER).await {
+                let message = format!("you have {MAX_SESSIONS} sessions open; close one, or come back later");
+                return Err(too_many(message));
+            }
+        }
+        match self.sessions.make_room().await {
+            true => Ok(()),
+            false => Err(too_many("all sessions that there may be have running calls; come back later")),
+        }
+    }
+
     /// Gives a message to the programs before too, where it may be for a call that runs there.
     async fn pass_back(&self, headers: &HeaderMap, message: &[u8]) {
         let id = session_of(headers);
@@ -173,6 +199,11 @@ impl Mcp {
             });
         });
     }
+}
+
+fn too_many(message: impl Into<String>) -> ApiError {
+    let refused = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message);
+    refused.retry_after(GIVES_WAY_AFTER.as_secs())
 }
 
 /// Waits until every MCP server has said what tools it has, or failed to. The modules are waited for on every route.
@@ -240,10 +271,7 @@ pub(super) fn routes(mcp: Arc<Mcp>) -> Routes {
             "`Accept` names neither `application/json` nor `text/event-stream`; in plain words.",
         )
         .refuses(413, "The message is larger than 4 MiB.")
-        .answers_nothing(
-            415,
-            "The body is no message, or was not sent as `application/json`; in plain words.",
-        )
+        .answers_nothing(415, "The body was not sent as `application/json`; in plain words.")
         .refuses(429, "The user has too many sessions open (`too_many_sessions`).");
     let listen =
         operation(Method::GET, "mcp_listen", "The stream of a session, in revisions before 2026-07-28")
@@ -264,39 +292,68 @@ async fn serve(
     let visitor = visitor(&identity);
     let (sessions, opening) = mcp.sessions.of(&visitor, may_open_session(&request));
     if let Some(opening) = &opening
-        && !opening.is_allowed(&sessions).await
+        && let Err(refused) = mcp.make_room(opening, &sessions).await
     {
-        let message = format!("you have {MAX_SESSIONS} sessions open; close one, or come back later");
-        return ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message).into_response();
+        return refused.into_response();
     }
-    if opening.is_some() {
-        mcp.sessions.make_room().await;
-    } else if let Some(id) = session_of(request.headers()) {
-        mcp.sessions.heard(id);
+    if opening.is_none()
+        && let Some(id) = session_of(request.headers())
+    {
+        let under_way = mcp.sessions.heard(id);
+        if request.method() == Method::DELETE {
+            mcp.sessions.closed(id);
+        }
+        request.extensions_mut().insert(under_way);
     }
     let mut config = mcp.config.clone();
     if let Some(takeover) = &mcp.takeover {
         config.session_store = Some(Arc::new(Sessions::of(takeover, &visitor)));
     }
     let server = mcp.server.asked_by(visitor.clone());
-    let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
+    let resuming = Resuming {
+        sessions: Arc::clone(&sessions),
+        knows_empty_events: request
+            .headers()
+            .get(REVISION)
+            .is_some_and(|revision| revision.as_bytes() >= WITH_EMPTY_EVENTS.as_bytes()),
+    };
+    let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::new(resuming), config);
     // The stream of notifications in earlier revisions has no end, and would delay the server's stop.
     let listens = request.method() == Method::GET;
     let ends = request.method() == Method::DELETE;
     let is_json_alone = accepted::complete(&mut request);
+    if is_json_alone {
+        request.extensions_mut().insert(TakesAnswerAlone);
+    }
     let (mut request, message) = match received(request).await {
         Ok(received) => received,
         Err(error) => return error.into_response(),
     };
     mcp.pass_back(request.headers(), &message).await;
     let (_coming_over, session) = mcp.coming_over(&mut request, &visitor).await;
-    let handling = Box::pin(async move { service.handle(request).await });
-    let answer = match begun(&identity, message, handling).await {
-        Ok((Poll::Ready(answer), _)) => answer,
-        Ok((Poll::Pending, handling)) => handling.await,
+    let (service, caller) = (&service, &identity);
+    let handle = move |request: Request, message: Bytes| async move {
+        let service = service.clone();
+        let handling = Box::pin(async move { service.handle(request).await });
+        Ok::<Response, ApiError>(match begun(caller, message, handling).await? {
+            (Poll::Ready(answer), _) => answer.map(Body::new),
+            (Poll::Pending, handling) => handling.await.map(Body::new),
+        })
+    };
+    let form = match request.method() == Method::POST {
+        true => form_of(&identity, request.headers(), &message).await,
+        false => Ok(Form::One),
+    };
+    let answer = match form {
+        Ok(Form::One) => handle(request, message).await,
+        Ok(Form::Batch(messages)) => batch::answers(request.into_parts().0, messages, handle).await,
+        Ok(Form::Wrong(code, message)) => Ok(batch::refusal(code, &message)),
+        Err(error) => Err(error),
+    };
+    let mut answer = match answer {
+        Ok(answer) => answer,
         Err(error) => return error.into_response(),
     };
-    let mut answer = answer.map(Body::new);
     if opening.is_some()
         && let Some(id) = session_of(answer.headers())
     {
@@ -332,6 +389,21 @@ async fn received(request: Request) -> Result<(Request, Bytes), ApiError> {
         return Err(too_large.param("body"));
     }
     Ok((Request::from_parts(parts, Body::from(body.clone())), body))
+}
+
+/// What the body of a request is, which is found out beside the runtime.
+async fn form_of(identity: &Identity, headers: &HeaderMap, message: &Bytes) -> Result<Form, ApiError> {
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    // Of other kinds the library says what it takes.
+    if !kind.is_some_and(|kind| kind.starts_with(b"application/json")) {
+        return Ok(Form::One);
+    }
+    let revision = headers.get(REVISION).and_then(|revision| revision.to_str().ok());
+    let (message, revision) = (message.clone(), revision.map(str::to_owned));
+    decode(identity.sender(), message.len(), move || {
+        check_values(&message).map(|_| batch::form(&message, revision.as_deref()))
+    })
+    .await?
 }
 
 /// Begins to handle a message: the library decodes it when it is first polled, which is done beside the runtime.

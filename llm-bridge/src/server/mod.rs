@@ -65,6 +65,7 @@ mod serving;
 mod session;
 mod settings;
 mod sign_in;
+mod store_log;
 mod stored;
 mod timeouts;
 mod tools;

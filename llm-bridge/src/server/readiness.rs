@@ -15,10 +15,10 @@ use serde::Serialize;
 use tokio::{sync::Mutex, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{App, api_error::ApiError, openapi::Operation};
+use super::{App, api_error::ApiError, openapi::Operation, store_log};
 
-/// For how long an answer of the store holds: whoever asks needs no key.
-const FRESH: Duration = Duration::from_secs(1);
+/// For how long an answer of the store holds: whoever asks needs no key, and each time something is written.
+const FRESH: Duration = Duration::from_secs(3);
 /// How long the store may take to answer. A balancer does not wait much longer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -51,7 +51,10 @@ impl Readiness {
         }
         let began = Instant::now();
         let is_well = match tokio::time::timeout(PATIENCE, self.store.check()).await {
-            Ok(Ok(())) => true,
+            Ok(Ok(())) => {
+                store_log::answered();
+                true
+            }
             Ok(Err(cause)) => {
                 tracing::warn!(%cause, "store_not_ready");
                 false

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use registry_core::{DEFAULT_TENANT, Permission};
+use registry_core::{DEFAULT_TENANT, Permission, secret_variable};
 use reqwest::Url;
 use serde::Deserialize;
 
@@ -88,7 +88,8 @@ impl SignInSettings {
     /// When the variable is not set.
     pub(super) fn secret(&self) -> Result<Option<String>, String> {
         let Some(variable) = &self.client_secret_env else { return Ok(self.client_secret.clone()) };
-        let secret = std::env::var(variable).ok().filter(|secret| !secret.is_empty());
+        let secret =
+            secret_variable(variable).map_err(|fault| format!("sign_in.client_secret_env: {fault}"))?;
         let missing = || format!("sign_in.client_secret_env: the variable {variable} is not set");
         secret.or_else(|| self.client_secret.clone()).map(Some).ok_or_else(missing)
     }

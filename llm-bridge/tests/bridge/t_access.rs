@@ -201,6 +201,28 @@ async fn m9_a_key_says_who_calls_and_nobody_calls_for_another() {
 }
 
 #[tokio::test]
+async fn s10_the_audit_says_which_key_was_used() {
+    let rack = Rack::start(Access::default()).await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    let hop = rack.key("default", "hop", Permission::User, None, true).await;
+    rack.call(&ada, "echo").await;
+    let call = json!({"tool_name": "echo", "arguments": {}, "user_id": "bob"});
+    rack.post("/execute", &hop, &call).send().await.unwrap();
+    rack.client
+        .post(format!("{}/execute", rack.base))
+        .json(&json!({"tool_name": "echo"}))
+        .send()
+        .await
+        .unwrap();
+    let keys = rack.store.keys("default").await.unwrap();
+    let key_of = |user: &str| keys.iter().find(|key| key.user == user).map(|key| format!("key {}", key.id));
+    let records = rack.audit.records().into_iter().filter(|record| record.phase == Phase::Outcome);
+    let used: Vec<_> = records.map(|record| (record.user, record.credential)).collect();
+    let expected = [("ada", key_of("ada")), ("bob", key_of("hop")), ("local", None)];
+    assert_eq!(used, expected.map(|(user, key)| (user.to_owned(), key)));
+}
+
+#[tokio::test]
 async fn m6_lists_and_calls_agree_for_each_user() {
     let rack = Rack::start(Access::default()).await;
     let ada = rack.user("default", "ada", Permission::User).await;

@@ -37,6 +37,7 @@ use registry_core::{random_id, with_causes};
 
 pub use client::{
     BodyError, Fetched, HttpClient, PublicHttpClient, PublicHttpClientBuilder, build_client, read_body,
+    trust_ca_file,
 };
 pub use error::EndpointError;
 pub use gate::HttpGate;

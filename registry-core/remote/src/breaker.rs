@@ -31,9 +31,28 @@ pub enum BreakerState {
 
 #[derive(Debug)]
 enum State {
-    Closed { failures: u32 },
-    Open { until: Timestamp, cause: Outage },
-    HalfOpen { cause: Outage },
+    Closed { failures: u32, of: Whose },
+    Open { until: Timestamp, of: Whose, cause: Outage },
+    HalfOpen { of: Whose, cause: Outage },
+}
+
+/// Whose calls have failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Calls of one user took too long, which may be because of what that user has asked for.
+    Only(u64),
+    /// The source is at fault.
+    Everybodys,
+}
+
+impl Whose {
+    fn and(self, other: Self) -> Self {
+        if self == other { self } else { Self::Everybodys }
+    }
+
+    fn concerns(self, user: u64) -> bool {
+        self == Self::Everybodys || self == Self::Only(user)
+    }
 }
 
 /// What is wrong with a source, and not only with one call.
@@ -58,6 +77,8 @@ struct CircuitOpen {
     cause: Outage,
 }
 
+const CLOSED: State = State::Closed { failures: 0, of: Whose::Everybodys };
+
 pub(crate) struct Breaker {
     settings: BreakerSettings,
     clock: Arc<dyn Clock>,
@@ -66,7 +87,7 @@ pub(crate) struct Breaker {
 
 impl Breaker {
     pub(crate) fn new(settings: BreakerSettings, clock: Arc<dyn Clock>) -> Self {
-        Self { settings, clock, state: Mutex::new(State::Closed { failures: 0 }) }
+        Self { settings, clock, state: Mutex::new(CLOSED) }
     }
 
     pub(crate) fn state(&self) -> BreakerState {
@@ -77,64 +98,73 @@ impl Breaker {
         }
     }
 
-    /// Lets a call of the source through, or says why not.
+    /// Lets a user's call of the source through, or says why not.
     pub(crate) fn admit<'a>(
         &'a self,
         remote: &'a Remote,
         context: &'a ToolContext,
+        user: u64,
         timeout: Duration,
     ) -> Result<Trial<'a>, ToolError> {
-        self.try_admit().map_err(|open| open.error(remote))?;
-        Ok(Trial { breaker: self, remote, context, timeout, since: Instant::now(), is_over: false })
+        self.try_admit(user).map_err(|open| open.error(remote))?;
+        Ok(Trial { breaker: self, remote, context, user, timeout, since: Instant::now(), is_over: false })
     }
 
-    fn try_admit(&self) -> Result<(), CircuitOpen> {
+    fn try_admit(&self, user: u64) -> Result<(), CircuitOpen> {
         let (mut state, now) = (self.state.lock(), self.clock.now());
         match &*state {
+            State::Open { of, .. } | State::HalfOpen { of, .. } if !of.concerns(user) => Ok(()),
             State::Closed { .. } => Ok(()),
-            State::Open { until, cause } if now < *until => {
+            // A clock that was set back does not make it longer.
+            State::Open { until, cause, .. } if now < *until && *until <= self.rested(now) => {
                 Err(CircuitOpen { until: Some(*until), cause: cause.clone() })
             }
-            State::Open { cause, .. } => {
-                *state = State::HalfOpen { cause: cause.clone() };
+            State::Open { of, cause, .. } => {
+                *state = State::HalfOpen { of: *of, cause: cause.clone() };
                 Ok(())
             }
-            State::HalfOpen { cause } => Err(CircuitOpen { until: None, cause: cause.clone() }),
+            State::HalfOpen { cause, .. } => Err(CircuitOpen { until: None, cause: cause.clone() }),
         }
+    }
+
+    /// Until when it is open that opens now.
+    fn rested(&self, now: Timestamp) -> Timestamp {
+        let rest = SignedDuration::try_from(self.settings.rest).unwrap_or(SignedDuration::MAX);
+        now.checked_add(rest).unwrap_or(Timestamp::MAX)
     }
 
     /// The source has answered. Whether it is called again that was not.
     fn succeeded(&self) -> bool {
-        !matches!(
-            std::mem::replace(&mut *self.state.lock(), State::Closed { failures: 0 }),
-            State::Closed { .. }
-        )
+        !matches!(std::mem::replace(&mut *self.state.lock(), CLOSED), State::Closed { .. })
     }
 
     /// The source has failed. Whether its circuit opens now, for a cause that was not logged before.
-    fn failed(&self, cause: &Outage) -> bool {
+    fn failed(&self, cause: &Outage, whose: Whose) -> bool {
         let mut state = self.state.lock();
-        let (failures, is_logged) = match &*state {
-            State::Closed { failures } => (failures.saturating_add(1), false),
+        let (failures, of, is_logged) = match &*state {
+            State::Closed { failures: 0, .. } => (1, whose, false),
+            State::Closed { failures, of } => (failures.saturating_add(1), of.and(whose), false),
             // A call from before it opened says nothing new.
-            State::Open { .. } => return false,
-            State::HalfOpen { cause: known } => (self.settings.failures, known.mark == cause.mark),
+            State::Open { of, .. } if of.and(whose) == *of => return false,
+            State::Open { of, cause: known, .. } | State::HalfOpen { of, cause: known } => {
+                (self.settings.failures, of.and(whose), known.mark == cause.mark)
+            }
         };
         if self.settings.failures == 0 || failures < self.settings.failures {
-            *state = State::Closed { failures };
+            *state = State::Closed { failures, of };
             return false;
         }
-        let rest = SignedDuration::try_from(self.settings.rest).unwrap_or(SignedDuration::MAX);
-        let until = self.clock.now().checked_add(rest).unwrap_or(Timestamp::MAX);
-        *state = State::Open { until, cause: cause.clone() };
+        *state = State::Open { until: self.rested(self.clock.now()), of, cause: cause.clone() };
         !is_logged
     }
 
-    /// The call ended without a word about the source: if it was the one that tried it, the next one does.
-    fn abandoned(&self) {
+    /// A user's call ended without a word about the source: if it was the one that tried it, the next one does.
+    fn abandoned(&self, user: u64) {
         let mut state = self.state.lock();
-        if let State::HalfOpen { cause } = &*state {
-            *state = State::Open { until: self.clock.now(), cause: cause.clone() };
+        if let State::HalfOpen { of, cause } = &*state
+            && of.concerns(user)
+        {
+            *state = State::Open { until: self.clock.now(), of: *of, cause: cause.clone() };
         }
     }
 }
@@ -165,6 +195,7 @@ pub(crate) struct Trial<'a> {
     breaker: &'a Breaker,
     remote: &'a Remote,
     context: &'a ToolContext,
+    user: u64,
     timeout: Duration,
     since: Instant,
     is_over: bool,
@@ -178,11 +209,16 @@ impl Trial<'_> {
         }
     }
 
-    pub(crate) fn failed(&mut self, outage: &Outage) {
+    pub(crate) fn failed(&mut self, outage: &Outage, whose: Whose) {
         self.is_over = true;
-        if self.breaker.failed(outage) {
+        if self.breaker.failed(outage, whose) {
             log_source!(warn, self.remote, cause = outage.error.detail(), "circuit_open");
         }
+    }
+
+    /// Whose failure it is that the call took too long.
+    pub(crate) fn late(&self) -> Whose {
+        Whose::Only(self.user)
     }
 }
 
@@ -192,9 +228,9 @@ impl Drop for Trial<'_> {
             return;
         }
         if self.since.elapsed() + TIMER_GRAIN >= self.timeout && !self.context.is_cancelled() {
-            self.failed(&ToolError::timed_out(self.timeout).into());
+            self.failed(&ToolError::timed_out(self.timeout).into(), self.late());
         } else {
-            self.breaker.abandoned();
+            self.breaker.abandoned(self.user);
         }
     }
 }
@@ -202,6 +238,9 @@ impl Drop for Trial<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ADA: u64 = 1;
+    const BOB: u64 = 2;
 
     /// A clock that a test moves.
     struct Hand(Mutex<i64>);
@@ -233,29 +272,29 @@ mod tests {
     #[test]
     fn m8_it_opens_tries_once_and_closes() {
         let (breaker, now) = breaker(2);
-        assert!(!breaker.failed(&outage("reset")));
+        assert!(!breaker.failed(&outage("reset"), Whose::Everybodys));
         now(1);
-        assert!(breaker.failed(&refused()));
+        assert!(breaker.failed(&refused(), Whose::Everybodys));
         now(30);
-        assert_eq!(breaker.try_admit(), Err(CircuitOpen { until: Some(at(31)), cause: refused() }));
+        assert_eq!(breaker.try_admit(ADA), Err(CircuitOpen { until: Some(at(31)), cause: refused() }));
         assert_eq!(breaker.state(), BreakerState::Open);
 
         now(31);
-        assert_eq!(breaker.try_admit(), Ok(()));
+        assert_eq!(breaker.try_admit(ADA), Ok(()));
         assert_eq!(breaker.state(), BreakerState::HalfOpen);
-        assert_eq!(breaker.try_admit(), Err(CircuitOpen { until: None, cause: refused() }));
+        assert_eq!(breaker.try_admit(ADA), Err(CircuitOpen { until: None, cause: refused() }));
         now(32);
-        breaker.failed(&refused());
+        breaker.failed(&refused(), Whose::Everybodys);
         now(61);
-        assert!(breaker.try_admit().is_err(), "one failure of the call that tries is enough");
+        assert!(breaker.try_admit(ADA).is_err(), "one failure of the call that tries is enough");
 
         now(62);
-        assert_eq!(breaker.try_admit(), Ok(()));
-        breaker.abandoned();
-        assert_eq!(breaker.try_admit(), Ok(()), "the next one tries");
+        assert_eq!(breaker.try_admit(ADA), Ok(()));
+        breaker.abandoned(ADA);
+        assert_eq!(breaker.try_admit(ADA), Ok(()), "the next one tries");
         assert!(breaker.succeeded());
         assert_eq!(breaker.state(), BreakerState::Closed);
-        assert!(!breaker.failed(&refused()), "it counts anew");
+        assert!(!breaker.failed(&refused(), Whose::Everybodys), "it counts anew");
     }
 
     #[test]
@@ -267,22 +306,60 @@ mod tests {
             [refused(), refused(), status("at 1"), status("at 2"), refused()].iter().enumerate()
         {
             now(31 * i64::try_from(round).unwrap());
-            assert_eq!(breaker.try_admit(), Ok(()));
-            logged.push(breaker.failed(cause));
+            assert_eq!(breaker.try_admit(ADA), Ok(()));
+            logged.push(breaker.failed(cause, Whose::Everybodys));
         }
         assert_eq!(logged, [true, false, true, false, true]);
         now(200);
-        assert_eq!(breaker.try_admit(), Ok(()));
-        assert!(breaker.succeeded() && breaker.failed(&refused()));
+        assert_eq!(breaker.try_admit(ADA), Ok(()));
+        assert!(breaker.succeeded() && breaker.failed(&refused(), Whose::Everybodys));
     }
 
     #[test]
     fn m8_only_failures_in_a_row_count() {
         let (two, _) = breaker(2);
         for _ in 0..10 {
-            assert!(!two.failed(&refused()) && !two.succeeded());
+            assert!(!two.failed(&refused(), Whose::Everybodys) && !two.succeeded());
         }
         let (never, _) = breaker(0);
-        assert!((0..100).all(|_| !never.failed(&refused())));
+        assert!((0..100).all(|_| !never.failed(&refused(), Whose::Everybodys)));
+    }
+
+    #[test]
+    fn m8_slow_calls_of_one_user_open_it_for_that_user_alone() {
+        let (breaker, now) = breaker(2);
+        let late = || Outage::from(ToolError::timed_out(Duration::from_secs(30)));
+        let failed = |user| breaker.failed(&late(), Whose::Only(user));
+        assert!(!failed(ADA) && failed(ADA));
+        assert!(breaker.try_admit(ADA).is_err());
+        assert_eq!((breaker.state(), breaker.try_admit(BOB)), (BreakerState::Open, Ok(())));
+        assert!(!failed(ADA), "it is open for her");
+        breaker.abandoned(BOB);
+        now(30);
+        assert_eq!(breaker.try_admit(ADA), Ok(()), "one of hers tries");
+        assert!(breaker.try_admit(ADA).is_err() && breaker.try_admit(BOB).is_ok());
+        breaker.abandoned(BOB);
+        assert!(breaker.try_admit(ADA).is_err(), "that was not the one that tries");
+        // Others that fail as well show that it is the source.
+        failed(BOB);
+        assert!(breaker.try_admit(ADA).is_err() && breaker.try_admit(BOB).is_err());
+        assert!(breaker.succeeded());
+        // Nobody's failures count after an answer, nor does it matter in which order two users' calls fail.
+        assert!(!failed(BOB) && failed(ADA));
+        assert!(breaker.try_admit(3).is_err());
+    }
+
+    #[test]
+    fn m8_a_clock_that_is_set_back_does_not_keep_it_open() {
+        let (breaker, now) = breaker(1);
+        now(3600);
+        breaker.failed(&refused(), Whose::Everybodys);
+        now(3595);
+        assert_eq!(breaker.try_admit(ADA), Ok(()), "it would be open for longer than it rests");
+        breaker.failed(&refused(), Whose::Everybodys);
+        now(3624);
+        assert!(breaker.try_admit(ADA).is_err());
+        now(3625);
+        assert_eq!(breaker.try_admit(ADA), Ok(()));
     }
 }

@@ -30,6 +30,7 @@ pub mod mcp;
 pub mod module;
 mod pin;
 mod settings;
+mod slots;
 mod source;
 mod text;
 mod tool;

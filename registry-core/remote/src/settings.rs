@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use registry_core::LOCAL_MODULE;
+use registry_core::{LOCAL_MODULE, secret_variable};
 use reqwest::Url;
 use serde::{
     Deserialize, Deserializer,
@@ -66,7 +66,7 @@ pub(crate) fn find_key(key: Option<&RemoteKey>, variable: Option<&str>) -> Resul
     let key = match (key, variable) {
         (Some(key), _) => key.clone(),
         (None, None) => return Ok(None),
-        (None, Some(variable)) => RemoteKey::new(std::env::var(variable).unwrap_or_default()),
+        (None, Some(variable)) => RemoteKey::new(secret_variable(variable)?.unwrap_or_default()),
     };
     let from = variable.unwrap_or("`key`");
     match key.as_str() {

@@ -18,8 +18,9 @@ use crate::{
     log::log_source,
     pin::{Pin, Pins, digest_of},
     settings::BreakerSettings,
+    slots::Slots,
     text::shown,
-    tool::{Peer, Protocol, RemoteTool, Slots, may_wait},
+    tool::{Peer, Protocol, RemoteTool, may_wait},
 };
 
 /// A tool of a source, as it is offered.

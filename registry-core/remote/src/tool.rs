@@ -1,5 +1,5 @@
-//! A tool of a source, as the registry calls it: how many calls run there, whether its circuit is open, and calls that a
-//! person on the other side has to approve as well.
+//! A tool of a source, as the registry calls it: whether there is a place for the call and the circuit is open, and calls that
+//! a person on the other side has to approve as well.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,10 +9,11 @@ use registry_core::{
     guard::approval::APPROVAL_TIMEOUT,
 };
 use serde_json::{Map, Value};
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
-    breaker::{Breaker, Outage},
+    breaker::{Breaker, Outage, Whose},
+    slots::Slots,
     text::shown,
 };
 
@@ -61,27 +62,12 @@ pub(crate) struct Peer {
     pub(crate) timeout: Duration,
 }
 
-/// How many calls run at once, and as many more wait.
-pub(crate) struct Slots {
-    running: Semaphore,
-    /// Places for those that run and those that wait.
-    admitted: Semaphore,
-}
-
-impl Slots {
-    pub(crate) fn new(concurrency: usize) -> Self {
-        let running = concurrency.clamp(1, Semaphore::MAX_PERMITS / 2);
-        Self { running: Semaphore::new(running), admitted: Semaphore::new(running * 2) }
-    }
-}
-
 impl Peer {
     async fn call(&self, call: RemoteCall<'_>) -> Result<ToolResult, ToolError> {
-        let _place = self.slots.admitted.try_acquire().map_err(|_| self.busy())?;
-        // The semaphore is never closed.
-        let _slot = self.slots.running.acquire().await.map_err(|_| self.busy())?;
+        let user = self.slots.user(call.context);
+        let _slot = self.slots.enter(user).await.ok_or_else(|| self.busy())?;
         // The wait for a slot says nothing about the source.
-        let mut trial = self.breaker.admit(&self.remote, call.context, self.timeout)?;
+        let mut trial = self.breaker.admit(&self.remote, call.context, user, self.timeout)?;
         match self.protocol.execute(call).await {
             Answer::NotSent(error) => Err(error),
             Answer::Answered(result) => {
@@ -89,7 +75,8 @@ impl Peer {
                 result
             }
             Answer::Outage(outage) => {
-                trial.failed(&outage);
+                let is_late = outage.error.kind() == ErrorKind::Timeout;
+                trial.failed(&outage, if is_late { trial.late() } else { Whose::Everybodys });
                 Err(outage.error)
             }
         }
@@ -97,9 +84,12 @@ impl Peer {
 
     fn busy(&self) -> ToolError {
         let Remote { kind, name, .. } = &self.remote;
-        ToolError::new(ErrorKind::Busy, format!("as many calls of the {kind} {name} run and wait as may"))
-            .retryable()
-            .with_feedback("The tool has too much to do now. Try again later, or do without it.")
+        ToolError::new(
+            ErrorKind::Busy,
+            format!("as many of your calls of the {kind} {name} run and wait as may"),
+        )
+        .retryable()
+        .with_feedback("The tool has too much to do now. Try again later, or do without it.")
     }
 }
 

@@ -16,6 +16,9 @@ pub struct Caller {
     pub level: Permission,
     /// Whoever makes the call for the user, as one server does for another's.
     pub via: Option<String>,
+    /// What the caller was known by, for the audit: `key` with the key's id, `token` or `session`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
     /// The modules that may be used; `None` for all. Tools without a module belong to `local`.
     pub allowed_modules: Option<BTreeSet<String>>,
     /// The tools that may be used, by name; `None` for all.
@@ -32,6 +35,7 @@ impl Caller {
             user: user.into(),
             level,
             via: None,
+            credential: None,
             allowed_modules: None,
             allowed_tools: None,
             reads_only: false,
@@ -46,7 +50,8 @@ impl Caller {
 
     /// The caller who makes calls for a user: with no more than either of both may do.
     pub fn on_behalf_of(self, user: Self) -> Self {
-        Self { via: Some(self.user.clone()), ..user.narrowed_to(&self) }
+        let (via, credential) = (Some(self.user.clone()), self.credential.clone());
+        Self { via, credential, ..user.narrowed_to(&self) }
     }
 
     /// Leaves only what another may do too.

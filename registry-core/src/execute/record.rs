@@ -143,6 +143,7 @@ impl Registry {
             tenant: self.shared.tenant.to_string(),
             user: context.caller().user.clone(),
             via: context.caller().via.clone(),
+            credential: context.caller().credential.clone(),
             level: context.caller().level,
             origin,
             arguments_sha256: arguments.sha256,

@@ -39,10 +39,10 @@ impl Charge {
         self.at.as_second().div_euclid(DAY)
     }
 
-    /// What keeps the call from being made, where so many calls were made on this day and the last was then.
-    fn refused(&self, calls_today: u32, last: Option<Timestamp>) -> Option<Limited> {
-        if self.daily_limit > 0 && calls_today >= self.daily_limit {
-            let free_at = Timestamp::from_second((self.day() + 1) * DAY).unwrap_or(Timestamp::MAX);
+    /// What keeps the call from being made, where so many calls were made on that day and the last was then.
+    fn refused(&self, day: i64, calls: u32, last: Option<Timestamp>) -> Option<Limited> {
+        if self.daily_limit > 0 && calls >= self.daily_limit {
+            let free_at = end_of(day);
             return Some(Limited { limit: Limit::Daily(self.daily_limit), free_at });
         }
         // Without a cooldown the order of two calls says nothing.
@@ -54,6 +54,11 @@ impl Charge {
         let pending = at_once && free_at > self.at;
         pending.then_some(Limited { limit: Limit::Cooldown(self.cooldown), free_at })
     }
+}
+
+/// When a day ends (UTC).
+fn end_of(day: i64) -> Timestamp {
+    Timestamp::from_second((day + 1) * DAY).unwrap_or(Timestamp::MAX)
 }
 
 /// A limit that was reached.
@@ -135,24 +140,24 @@ impl UsageRow {
     /// # Errors
     /// The limit that is reached.
     pub fn charged(known: Option<Self>, charge: &Charge) -> Result<Self, Limited> {
-        let day = charge.day();
-        // A row of a later day is one that a clock since set back has left: it goes on counting.
-        let calls = known.filter(|row| row.day >= day).map_or(0, |row| row.calls);
+        let today = charge.day();
+        // A clock since set back has left a row of the next day: it goes on counting. One of a later day is of a clock that was wrong.
+        let counting = known.filter(|row| row.day == today || row.day == today + 1);
+        let (day, calls) = counting.map_or((today, 0), |row| (row.day, row.calls));
         let last = known.map(|row| row.last);
-        if let Some(limited) = charge.refused(calls, last) {
+        if let Some(limited) = charge.refused(day, calls, last) {
             return Err(limited);
         }
-        let tomorrow = Timestamp::from_second((day + 1) * DAY).unwrap_or(Timestamp::MAX);
         let cooled = SignedDuration::try_from(charge.cooldown)
             .ok()
             .and_then(|cooldown| charge.at.checked_add(cooldown).ok())
             .unwrap_or(Timestamp::MAX);
         Ok(Self {
-            day: known.map_or(day, |row| row.day.max(day)),
+            day,
             calls: calls.saturating_add(1),
             last: charge.at,
             before: last,
-            until: tomorrow.max(cooled),
+            until: end_of(day).max(cooled),
         })
     }
 
@@ -277,5 +282,18 @@ mod tests {
         assert_eq!(take(&usage, &charge("2026-03-02T00:00:10Z", 60, 1)).await, None);
         assert!(take(&usage, &charge("2026-03-01T23:59:00Z", 60, 1)).await.is_some());
         assert_eq!(take(&usage, &charge("2026-03-01T23:59:00Z", 60, 2)).await, None);
+    }
+
+    #[tokio::test]
+    async fn t3_a_clock_that_was_years_ahead_locks_nobody_out_of_a_day() {
+        let usage = MemoryUsage::default();
+        assert_eq!(take(&usage, &charge("2028-03-01T12:00:00Z", 60, 1)).await, None);
+        assert_eq!(take(&usage, &charge("2026-03-01T12:00:00Z", 60, 1)).await, None);
+        let over = take(&usage, &charge("2026-03-01T13:00:00Z", 60, 1)).await;
+        assert_eq!(over.as_deref(), Some("2026-03-02T00:00:00Z"));
+        assert_eq!(take(&usage, &charge("2026-03-02T12:00:00Z", 60, 1)).await, None);
+        // One of the next day counts until that is over, and says so.
+        let over = take(&usage, &charge("2026-03-01T23:59:00Z", 0, 1)).await;
+        assert_eq!(over.as_deref(), Some("2026-03-03T00:00:00Z"));
     }
 }

@@ -7,7 +7,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{AnyValue, ResourceError};
-use crate::schema::{coerce, describe_fault, of_arguments, settle_integers};
+use crate::{
+    schema::{coerce, describe_fault, of_arguments, settle_integers},
+    variable::secret_in,
+};
 
 /// As many faults of a table are reported at once.
 const MAX_FAULTS: usize = 20;
@@ -88,7 +91,7 @@ impl Configuration {
     }
 }
 
-/// The settings of a table.
+/// The settings of a table. `…_FILE` of a variable names a file with the value, unless that is a key of its own.
 pub(crate) fn read<T: SettingsTable>(from: &Configuration, table: &str) -> Result<AnyValue, Unread> {
     let fault = |pointer: &str, message: String| ResourceError::Settings {
         table: table.to_owned(),
@@ -102,10 +105,17 @@ pub(crate) fn read<T: SettingsTable>(from: &Configuration, table: &str) -> Resul
         return Err(wrong(format!("`{table}` is not a table; write `[{table}]`")));
     };
     let mut variables = BTreeMap::new();
-    for (key, part) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    let no_keys = Map::new();
+    let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&no_keys);
+    for (key, part) in known {
         let variable = from.variable(table, key);
-        if let Some(text) = from.variables.get(&variable).filter(|text| !text.is_empty()) {
-            let mut set = Value::String(text.clone());
+        let set = |name: &str| from.variables.get(name).cloned();
+        let text = match known.contains_key(&format!("{key}_file")) {
+            true => set(&variable).filter(|text| !text.is_empty()),
+            false => secret_in(set, &variable).map_err(wrong)?,
+        };
+        if let Some(text) = text {
+            let mut set = Value::String(text);
             coerce(&mut set, part);
             keys.insert(key.clone(), set);
             variables.insert(format!("/{key}"), variable);
@@ -205,6 +215,9 @@ mod tests {
         assert_eq!(read.folders, [PathBuf::from("a"), PathBuf::from("b")]);
         let read = read_from(json!({"url": "http://one"}), &[("RACK_WEATHER_URL", "")]).unwrap();
         assert_eq!(read.url, "http://one", "an empty variable is none");
+        let unread =
+            read_from(json!({"url": "x"}), &[("RACK_WEATHER_KEY_FILE", "/nowhere/key")]).unwrap_err();
+        assert!(unread.starts_with("[weather]: RACK_WEATHER_KEY_FILE: cannot read /nowhere/key"), "{unread}");
     }
 
     #[test]

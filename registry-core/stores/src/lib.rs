@@ -60,7 +60,7 @@ pub use heads::{HeadStore, KeptHead};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresSettings;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub use sql::{Erased, SqlStore};
+pub use sql::{Erased, NameTaken, SqlStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteSettings};
 

@@ -157,6 +157,10 @@ impl Database for Server {
         &self.name
     }
 
+    fn take_name(&self) -> Option<&'static str> {
+        Some("SELECT pg_try_advisory_lock(1953460332, hashtext(current_schema() || '/' || $1))::int::bigint")
+    }
+
     async fn connect(&self) -> StoreResult<Box<dyn Link>> {
         let connecting = async {
             let mut connection = PgConnection::connect_with(&self.options).await?;

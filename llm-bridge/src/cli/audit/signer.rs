@@ -6,7 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 use registry_core::{
     Caller, Origin,
     clock::{Clock, SystemClock},
-    guard::audit::{AuditSink, chain::Head, log::AuditLog},
+    guard::audit::{
+        AuditSink,
+        chain::Head,
+        log::{AuditLog, LeftChain},
+    },
     store::StoreError,
 };
 use serde_json::json;
@@ -109,7 +113,7 @@ impl HeadSigner {
                 tracing::error!(tenant, seq = last.seq, "audit_was_rewritten: see `toolrack audit verify`");
                 continue;
             }
-            let line = self.statement(&tenant, &head, false).signed(&self.key);
+            let line = self.statement(&tenant, &self.server, &head, false).signed(&self.key);
             self.destinations.iter_mut().for_each(|place| place.put(&tenant, &line));
             self.signed.insert(tenant, head);
         }
@@ -119,10 +123,10 @@ impl HeadSigner {
         Ok(())
     }
 
-    fn statement(&self, tenant: &str, head: &Head, removed: bool) -> HeadStatement {
+    fn statement(&self, tenant: &str, server: &str, head: &Head, removed: bool) -> HeadStatement {
         HeadStatement {
             tenant: tenant.to_owned(),
-            server: self.server.clone(),
+            server: server.to_owned(),
             seq: head.seq,
             sha256: head.sha256.clone(),
             ts: SystemClock.now(),
@@ -137,18 +141,36 @@ impl HeadSigner {
         let before = SystemClock.now().checked_sub(retention).unwrap_or(Timestamp::MIN);
         for tenant in self.log.heads().await?.into_keys() {
             let Some(up_to) = self.log.last_before(&tenant, before).await? else { continue };
-            let proof = self.statement(&tenant, &up_to, true).signed(&self.key);
-            let change = Change {
-                command: "audit retention",
-                tenant: tenant.clone(),
-                arguments: json!({"server": self.server, "up_to": up_to.seq, "sha256": up_to.sha256}),
-            };
-            let remove = self.log.remove(&tenant, &up_to, &proof);
-            let removed = recorded(self.sink.as_ref(), &self.caller, Origin::Schedule, change, remove).await;
-            removed.map_err(StoreError::unavailable)??;
-            self.destinations.iter_mut().for_each(|place| place.put(&format!("{tenant}\nremoved"), &proof));
+            self.remove(LeftChain { tenant, server: self.server.clone(), up_to }).await?;
+            removed_some = true;
+        }
+        // Those of servers that are gone, whose names nobody has any more.
+        for chain in self.log.left_since(before).await? {
+            self.remove(chain).await?;
             removed_some = true;
         }
         Ok(removed_some)
+    }
+
+    /// Removes the beginning of a chain, and keeps a proof of it.
+    async fn remove(&mut self, chain: LeftChain) -> Result<(), StoreError> {
+        let LeftChain { tenant, server, up_to } = &chain;
+        let proof = self.statement(tenant, server, up_to, true).signed(&self.key);
+        let change = Change {
+            command: "audit retention",
+            tenant: tenant.clone(),
+            arguments: json!({"server": server, "up_to": up_to.seq, "sha256": up_to.sha256}),
+        };
+        let remove = async {
+            match *server == self.server {
+                true => self.log.remove(tenant, up_to, &proof).await,
+                false => self.log.remove_left(&chain, &proof).await,
+            }
+        };
+        let removed = recorded(self.sink.as_ref(), &self.caller, Origin::Schedule, change, remove).await;
+        removed.map_err(StoreError::unavailable)??;
+        let name = format!("{tenant}\n{server}\nremoved");
+        self.destinations.iter_mut().for_each(|place| place.put(&name, &proof));
+        Ok(())
     }
 }

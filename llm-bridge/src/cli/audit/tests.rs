@@ -302,3 +302,56 @@ async fn u29_the_audit_is_verified_with_heads_that_were_collected_elsewhere() {
         assert!(said.contains(fault), "{said}");
     }
 }
+
+#[tokio::test]
+async fn k25_records_of_servers_that_are_gone_become_too_old_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("data_dir = {:?}\n[audit]\nretention_days = 30\n", folder.path());
+    let settings = Settings::from_toml(&text, &[]).unwrap();
+    let open = async |server: &str| {
+        let file = folder.path().join("toolrack.db");
+        let place = SqliteSettings { server: server.to_owned(), ..SqliteSettings::new(file) };
+        Arc::new(place.open().await.unwrap())
+    };
+    let now = jiff::Timestamp::now();
+    for (server, days) in [("gone", [90, 60, 31]), ("idle", [90, 60, 1])] {
+        let store = open(server).await;
+        for days in days {
+            let ts = now - jiff::SignedDuration::from_hours(24 * days);
+            let record = AuditRecord { tenant: "default".to_owned(), ts, ..AuditRecord::default() };
+            store.record(record).await.unwrap();
+        }
+    }
+    let store = open("main").await;
+    let stop = CancellationToken::new();
+    let signer = HeadSigner::open(&settings, store.clone(), store.clone()).await.unwrap().unwrap();
+    let signing = tokio::spawn(signer.run(stop.clone()));
+    let reports = async || store.verify("default", &NotedHeads::new()).await.unwrap();
+    let gone = tokio::time::timeout(std::time::Duration::from_secs(60), async {
+        loop {
+            let report = reports().await.into_iter().find(|report| report.server == "gone").unwrap();
+            if report.start.is_some() {
+                return report;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    });
+    let gone = gone.await.unwrap();
+    stop.cancel();
+    signing.await.unwrap();
+    // The last record stays: were its server back, the chain would go on.
+    assert_eq!((gone.records, gone.fault), (1, None));
+    let key = SigningKey::open(&settings.audit.key_file(folder.path())).unwrap();
+    let proof = read_line(&gone.start.unwrap().proof, &[key.public()]).unwrap();
+    assert_eq!((&*proof.server, proof.seq, proof.removed), ("gone", 2, true));
+    let others = reports().await.into_iter().map(|report| (report.server, report.records));
+    // What was done is recorded, as an intent and an outcome.
+    let expected = [("gone", 1), ("idle", 3), ("main", 2)];
+    assert_eq!(others.collect::<Vec<_>>(), expected.map(|(server, records)| (server.to_owned(), records)));
+    open("gone")
+        .await
+        .record(AuditRecord { tenant: "default".to_owned(), ..AuditRecord::default() })
+        .await
+        .unwrap();
+    assert!(reports().await.into_iter().all(|report| report.fault.is_none()));
+}

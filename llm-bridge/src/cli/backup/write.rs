@@ -15,7 +15,7 @@ use toolrack_stores::backup::{copy_sqlite, is_sqlite};
 
 use super::{
     BackupArguments,
-    archive::{FORMAT, Manifest, Writer},
+    archive::{FORMAT, Manifest, Writer, free},
     place::{DATA, KEY, MAKING, Places, entries},
 };
 use crate::{
@@ -126,6 +126,7 @@ pub(super) async fn make(
         }
     }
     for (number, (file, path)) in databases.iter().enumerate() {
+        check_room(copies, file, free)?;
         let copy = copies.join(number.to_string());
         copy_sqlite(file, &copy).await?;
         add_and_remove(&mut writer, path, &copy).map_err(cannot)?;
@@ -156,6 +157,22 @@ pub(super) async fn make(
     };
     let file = writer.finish(manifest).map_err(cannot)?;
     Ok(Made { file, databases: databases.len(), others, passed_over })
+}
+
+/// Refuses a database for whose copy the disk has no room, before it is full: a server that stores there takes nothing then.
+fn check_room(copies: &Path, file: &Path, free: impl Fn(&Path) -> Option<u64>) -> Result<(), String> {
+    let bytes = file.metadata().map_or(0, |file| file.len());
+    match free(copies) {
+        Some(room) if room < bytes => Err(format!(
+            "there is no room for the backup: {} has {} MiB, and the disk of {} has {} MiB. Nothing was kept of it, and earlier backups are as \
+             they were; write it to another disk",
+            file.display(),
+            bytes.div_ceil(1 << 20),
+            copies.parent().unwrap_or(copies).display(),
+            room >> 20
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The name of the text with the rows of a part.
@@ -222,4 +239,24 @@ pub(super) fn files_of(places: &Places<'_>, to: &Path, copies: &Path) -> Result<
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b10_a_backup_for_which_the_disk_has_no_room_is_not_begun() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("toolrack.db");
+        std::fs::write(&file, vec![0; 1 << 20]).unwrap();
+        for free in [None, Some(1 << 20)] {
+            assert_eq!(check_room(folder.path(), &file, |_| free), Ok(()));
+        }
+        let fault = check_room(folder.path(), &file, |_| Some((1 << 20) - 1)).unwrap_err();
+        assert!(
+            fault.contains("toolrack.db has 1 MiB") && fault.contains("earlier backups are as"),
+            "{fault}"
+        );
+    }
 }

@@ -8,6 +8,8 @@ use super::origins::Given;
 use crate::cli::address;
 
 pub(super) const API_KEY_VARIABLE: &str = "TOOLRACK_API_KEY";
+pub(super) const METRICS_KEY_VARIABLE: &str = "TOOLRACK_METRICS_KEY";
+pub(super) const UPSTREAM_API_KEY_VARIABLE: &str = "TOOLRACK_UPSTREAM_API_KEY";
 
 /// A key, which no log shows.
 #[derive(Clone, PartialEq, Eq, Deserialize, derive_more::Debug)]
@@ -50,7 +52,7 @@ pub struct Flags {
     /// API key for the model server
     #[arg(
         long,
-        env = "TOOLRACK_UPSTREAM_API_KEY",
+        env = UPSTREAM_API_KEY_VARIABLE,
         global = true,
         value_name = "KEY",
         hide_env_values = true

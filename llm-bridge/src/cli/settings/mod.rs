@@ -21,6 +21,7 @@ mod tests;
 mod traces;
 mod unknown_key;
 mod upstreams;
+mod variables;
 mod webhooks;
 
 use std::{
@@ -31,7 +32,7 @@ use std::{
     time::Duration,
 };
 
-use registry_core::{Caller, Permission, ToolPattern, flow::FlowRules, store::Store};
+use registry_core::{Caller, Permission, ToolPattern, flow::FlowRules, secret_variable, store::Store};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::sync::OnceCell;
 use toml::de::{DeTable, Deserializer};
@@ -43,7 +44,7 @@ pub use documents::DocumentSettings;
 #[cfg(feature = "documents")]
 pub use documents::EmbeddingSettings;
 pub(super) use documents::migrate_documents;
-use flags::API_KEY_VARIABLE;
+use flags::{API_KEY_VARIABLE, METRICS_KEY_VARIABLE, UPSTREAM_API_KEY_VARIABLE};
 pub use flags::{Flags, Secret};
 pub use gate::GateSettings;
 pub(super) use resource_tables::check as check_resource_tables;
@@ -54,6 +55,7 @@ use toolrack_dialects as dialect;
 use toolrack_remote::{mcp::McpServerSettings, module::ModulesSettings};
 pub use traces::TracesSettings;
 pub use upstreams::UpstreamTable;
+use variables::Unread;
 pub use webhooks::WebhookSettings;
 
 use super::address;
@@ -90,6 +92,8 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     /// Origins besides this server's own whose pages may use it.
     pub allowed_origins: Vec<AllowedOrigin>,
+    /// A PEM file with certificate authorities that are trusted beside the system's, for all that is asked over TLS.
+    pub ca_file: Option<PathBuf>,
     /// How many connections there may be at once; by default half of the files that the program may have open, at most 4096.
     pub max_connections: Option<usize>,
     /// How long the server goes on when it is stopped, while `/readyz` sends balancers elsewhere.
@@ -153,6 +157,12 @@ pub struct Settings {
     /// What was said on the command line and in the environment.
     #[serde(skip)]
     given: Vec<origins::Given>,
+    /// The variables that the file names.
+    #[serde(skip)]
+    named_variables: Vec<String>,
+    /// The variables that look like the program's and that nothing reads.
+    #[serde(skip)]
+    unread_variables: Unread,
     /// Whether the file has `[[tools]]`.
     #[serde(skip)]
     defines_tools: bool,
@@ -174,6 +184,7 @@ impl Default for Settings {
             metrics_key: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            ca_file: None,
             max_connections: None,
             drain_seconds: 0,
             shutdown_seconds: GRACE.as_secs(),
@@ -203,6 +214,8 @@ impl Default for Settings {
             file: None,
             written: Vec::new(),
             given: Vec::new(),
+            named_variables: Vec::new(),
+            unread_variables: Unread::default(),
             defines_tools: false,
             found_upstream: Arc::default(),
         }
@@ -226,6 +239,10 @@ impl Settings {
             None => Self::default(),
         };
         settings.lay_over(flags.clone())?;
+        settings.unread_variables = Unread::find(std::env::vars_os(), &settings.named_variables, host_tables);
+        if settings.api_key.is_none() {
+            settings.unread_variables.check_key()?;
+        }
         Ok(settings)
     }
 
@@ -244,13 +261,14 @@ impl Settings {
         }
         self.upstream = set(self.upstream.take());
         self.model = set(flags.model).or_else(|| set(self.model.take()));
-        self.upstream_api_key = key(flags.upstream_api_key).or_else(|| key(self.upstream_api_key.take()));
+        let variable = |name| Ok::<_, String>(secret_variable(name)?.map(Secret));
+        self.upstream_api_key = key(flags.upstream_api_key)
+            .or(variable(UPSTREAM_API_KEY_VARIABLE)?)
+            .or_else(|| key(self.upstream_api_key.take()));
         // An empty flag hides the variable; it must not turn the key off.
-        let variable = || std::env::var(API_KEY_VARIABLE).ok().map(Secret);
-        let given = flags.api_key.and_then(|flag| key(Some(flag)).or_else(|| key(variable())));
-        self.api_key = given.or_else(|| key(self.api_key.take()));
-        let given = std::env::var("TOOLRACK_METRICS_KEY").ok().map(Secret);
-        self.metrics_key = key(given).or_else(|| key(self.metrics_key.take()));
+        self.api_key =
+            key(flags.api_key).or(variable(API_KEY_VARIABLE)?).or_else(|| key(self.api_key.take()));
+        self.metrics_key = variable(METRICS_KEY_VARIABLE)?.or_else(|| key(self.metrics_key.take()));
         if let Some(folder) = flags.data_dir.filter(|folder| !folder.as_os_str().is_empty()) {
             self.data_dir = folder;
         }
@@ -266,6 +284,7 @@ impl Settings {
             .map_err(|error| format!("{place}: {error}"))?;
         settings.file = Some(file.to_owned());
         settings.written = origins::written(&text, &place.to_string());
+        settings.named_variables = variables::named_in(&text);
         Ok(settings)
     }
 
@@ -322,6 +341,18 @@ impl Settings {
                 table.clone().try_into().map_err(fault)
             }
         }
+    }
+
+    /// Trusts the configured certificate authorities, before anything is asked.
+    pub(super) fn trust(self) -> Result<Self, String> {
+        let file = self.ca_file.as_deref().filter(|file| !file.as_os_str().is_empty());
+        let trusted = file.map(toolrack_http::trust_ca_file).unwrap_or(Ok(()));
+        trusted.map(|()| self).map_err(|error| format!("ca_file: {error}"))
+    }
+
+    /// Warns of variables that look like the program's and that nothing reads.
+    pub(super) fn warn_of_unread_variables(&self) {
+        self.unread_variables.warn();
     }
 
     /// The configuration file that was read.

@@ -1,7 +1,8 @@
 //! The persistent state.
 
-use std::{fmt, fs, path::PathBuf};
+use std::{fmt, path::PathBuf};
 
+use registry_core::secret_in;
 use serde::Deserialize;
 use toolrack_stores::Durability;
 
@@ -32,27 +33,16 @@ impl StoreSettings {
         self.redis.as_deref().filter(|url| !url.is_empty())
     }
 
-    /// Environment variables override the file. `…_FILE` names a file with the value, which is how services and containers get secrets.
+    /// Environment variables override the file.
     pub(super) fn lay_over(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<(), String> {
-        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         for (name, setting) in
             [("TOOLRACK_STORE_URL", &mut self.url), ("TOOLRACK_STORE_REDIS", &mut self.redis)]
         {
-            let in_file = format!("{name}_FILE");
-            match (set(name), set(&in_file)) {
-                (Some(_), Some(_)) => {
-                    return Err(format!("{name}: there is {in_file} too; leave one of them out"));
-                }
-                (Some(value), None) => *setting = Some(value),
-                (None, Some(file)) => {
-                    let text = fs::read_to_string(&file);
-                    let text = text.map_err(|error| format!("{in_file}: cannot read {file}: {error}"))?;
-                    *setting = Some(text.trim().to_owned());
-                }
-                (None, None) => {}
+            if let Some(value) = secret_in(&variable, name)? {
+                *setting = Some(value);
             }
         }
-        if let Some(server) = set("TOOLRACK_STORE_SERVER") {
+        if let Some(server) = variable("TOOLRACK_STORE_SERVER").filter(|server| !server.is_empty()) {
             self.server = server;
         }
         self.check()
@@ -115,8 +105,12 @@ mod tests {
     #[test]
     fn b10_the_place_of_the_store_may_be_in_the_environment_or_in_a_file_that_it_names() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("url").display().to_string();
-        fs::write(&file, "postgres://ada:hush@db.example/rack\n").unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let file = write("url", "postgres://ada:hush@db.example/rack\n");
         let laid_over = |variables: &[(&str, &str)]| {
             let mut settings =
                 StoreSettings { url: Some("sqlite:a.db".to_owned()), ..StoreSettings::default() };
@@ -138,5 +132,11 @@ mod tests {
         assert!(fault.contains("leave one of them out"), "{fault}");
         let fault = laid_over(&[("TOOLRACK_STORE_URL_FILE", "/nowhere/url")]).unwrap_err();
         assert!(fault.starts_with("TOOLRACK_STORE_URL_FILE: cannot read /nowhere/url"), "{fault}");
+        for (name, text, reported) in
+            [("empty", "\n", " is empty"), ("large", &*"x".repeat((64 << 10) + 1), "larger than 64 KiB")]
+        {
+            let fault = laid_over(&[("TOOLRACK_STORE_URL_FILE", &write(name, text))]).unwrap_err();
+            assert!(fault.contains(reported), "{fault}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use registry_core::secret_variable;
 use serde::Deserialize;
 use toml::{
     Spanned,
@@ -91,11 +92,12 @@ impl UpstreamTable {
 
     fn key(&self, name: &str) -> Result<Option<String>, String> {
         let Some(variable) = &self.api_key_env else { return Ok(self.api_key.clone().map(|key| key.0)) };
-        match std::env::var(variable).ok().filter(|key| !key.is_empty()) {
+        let fault = |fault| format!("upstreams.{name}.api_key_env: {fault}");
+        match secret_variable(variable).map_err(fault)? {
             Some(key) => Ok(Some(key)),
-            None => Err(format!(
-                "upstreams.{name}.api_key_env: the variable `{variable}` is not set; set it to the server's key, or leave it out"
-            )),
+            None => Err(fault(format!(
+                "the variable `{variable}` is not set; set it to the server's key, or leave it out"
+            ))),
         }
     }
 }

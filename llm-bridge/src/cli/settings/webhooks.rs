@@ -1,6 +1,6 @@
 //! The webhook endpoints, and the secrets that sign their messages.
 
-use registry_core::DEFAULT_TENANT;
+use registry_core::{DEFAULT_TENANT, secret_variable};
 use reqwest::Url;
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
@@ -113,11 +113,9 @@ pub(super) fn signing_secret(
         }
         (Some(secret), None) => ("secret", secret.0.clone()),
         (None, Some(variable)) => {
-            let text = std::env::var(variable).unwrap_or_default();
-            if text.is_empty() {
-                return Err(format!("{table}.secret_env: the variable `{variable}` is not set; {MAKE_ONE}"));
-            }
-            ("secret_env", text)
+            let text = secret_variable(variable).map_err(|fault| format!("{table}.secret_env: {fault}"))?;
+            let missing = || format!("{table}.secret_env: the variable `{variable}` is not set; {MAKE_ONE}");
+            ("secret_env", text.ok_or_else(missing)?)
         }
     };
     text.parse().map(Some).map_err(|fault| format!("{table}.{key}: {fault}"))

@@ -19,7 +19,7 @@ use toolrack_remote::mcp::oauth::Connections;
 use super::{Identity, IdentityError, PERSONA_HEADER};
 use crate::{
     personas::{under_all_personas, under_persona},
-    server::{Access, ServerSettings, key::SentKey, seats::Shares},
+    server::{Access, ServerSettings, key::SentKey, seats::Shares, store_log},
     sign_in::{Person, SignIn, TokenError},
 };
 
@@ -247,17 +247,19 @@ impl Identities {
             return Ok(opened);
         }
         let store = &self.settings.store;
-        let (tenant, user, delegate) = match &used.by {
+        let (tenant, user, delegate, credential) = match &used.by {
             Credential::Key(sha256) => {
                 let key = store.key(sha256, SystemClock.now()).await?.ok_or(IdentityError::NoKey)?;
                 let user = store.user(&key.tenant, &key.user).await?.ok_or(IdentityError::NoKey)?;
-                (key.tenant, user, key.delegate)
+                (key.tenant, user, key.delegate, format!("key {}", key.id))
             }
-            Credential::Token(person) => (person.tenant.clone(), self.user_of(person).await?, false),
+            Credential::Token(person) => {
+                (person.tenant.clone(), self.user_of(person).await?, false, "token".to_owned())
+            }
             Credential::Session(sha256) => {
                 let session = store.session(sha256, SystemClock.now()).await?.ok_or(IdentityError::NoKey)?;
                 let user = store.user(&session.tenant, &session.user).await?.ok_or(IdentityError::NoKey)?;
-                (session.tenant, user, false)
+                (session.tenant, user, false, "session".to_owned())
             }
         };
         let under = async |user: User| {
@@ -274,7 +276,9 @@ impl Identities {
             }
             Some(_) => return Err(IdentityError::NoKey),
         }
+        caller.credential = Some(credential);
         let opened = Opened { stored: self.tenant(&tenant).await?, caller, delegate };
+        store_log::answered();
         self.known.insert(used.clone(), opened.clone());
         Ok(opened)
     }

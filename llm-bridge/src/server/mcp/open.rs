@@ -14,7 +14,9 @@ use rmcp::transport::streamable_http_server::{
     SessionManager,
     session::{SessionId, local::LocalSessionManager},
 };
+use tokio::time::Instant;
 
+use super::events::Events;
 use crate::mcp::Visitor;
 
 /// How long an idle session stays open. A chat may be idle for a while, and few clients open a new session.
@@ -25,6 +27,10 @@ pub(super) const MAX_SESSIONS: usize = 500;
 const MAX_SESSIONS_OF_ALL: usize = 2048;
 /// How long a session stays open whose client says nothing after `initialize`.
 const READY_WITHIN: Duration = Duration::from_secs(60);
+/// How long a session is idle that gives way to another of its user. One that was just opened does not.
+pub(super) const GIVES_WAY_AFTER: Duration = Duration::from_secs(60);
+/// When a client asks again whose stream broke off.
+const RETRY: Duration = Duration::from_secs(1);
 /// From so many users on is looked who has none open any more.
 const FEW: usize = 64;
 
@@ -34,7 +40,25 @@ pub(super) struct OpenSessions {
     users: Mutex<Users>,
     /// Those whose clients have said nothing after `initialize`.
     silent: Arc<Mutex<HashSet<SessionId>>>,
+    /// When the clients of sessions were heard last.
+    heard: Arc<Mutex<HashMap<SessionId, Heard>>>,
 }
+
+struct Heard {
+    at: Instant,
+    /// Held by each request that is not answered yet, also where its client has gone away.
+    under_way: UnderWay,
+}
+
+impl Heard {
+    fn is_idle(&self, since: Duration) -> bool {
+        Arc::strong_count(&self.under_way.0) == 1 && self.at.elapsed() >= since
+    }
+}
+
+/// A request that runs, in the extensions of the HTTP request.
+#[derive(Debug, Clone, Default)]
+pub(super) struct UnderWay(Arc<()>);
 
 #[derive(Default)]
 struct Users {
@@ -82,10 +106,9 @@ impl OpenSessions {
         }
         let user = users.all.entry(owner).or_default();
         let open = user.open.upgrade().unwrap_or_else(|| {
-            let mut sessions = LocalSessionManager::default();
+            let mut sessions = LocalSessionManager::default().with_event_store(Arc::new(Events::default()));
             sessions.session_config.keep_alive = Some(SESSION_KEPT);
-            // Streams begin with their first message: many clients take an event without one for a broken message.
-            sessions.session_config.sse_retry = None;
+            sessions.session_config.sse_retry = Some(RETRY);
             let sessions = Arc::new(sessions);
             user.open = Arc::downgrade(&sessions);
             sessions
@@ -100,40 +123,76 @@ impl OpenSessions {
     /// Notes a session that was just opened. It ends where its client says nothing more.
     pub(super) fn opened(&self, sessions: &Arc<LocalSessionManager>, id: SessionId) {
         self.silent.lock().insert(Arc::clone(&id));
-        let (silent, sessions) = (Arc::clone(&self.silent), Arc::downgrade(sessions));
+        let mut heard = self.heard.lock();
+        if heard.len() >= 2 * MAX_SESSIONS_OF_ALL {
+            heard.retain(|_, heard| !heard.is_idle(SESSION_KEPT));
+        }
+        heard.insert(Arc::clone(&id), Heard { at: Instant::now(), under_way: UnderWay::default() });
+        drop(heard);
+        let (silent, known, sessions) =
+            (Arc::clone(&self.silent), Arc::clone(&self.heard), Arc::downgrade(sessions));
         tokio::spawn(async move {
             tokio::time::sleep(READY_WITHIN).await;
             let is_silent = silent.lock().remove(&id);
             if is_silent && let Some(sessions) = sessions.upgrade() {
+                known.lock().remove(&id);
                 end(&sessions, &id).await;
             }
         });
     }
 
-    /// Notes that the client of a session has said something.
-    pub(super) fn heard(&self, id: &str) {
+    /// Notes that the client of a session has said something. The request holds what is given until it is answered.
+    pub(super) fn heard(&self, id: &str) -> UnderWay {
         self.silent.lock().remove(id);
+        let mut heard = self.heard.lock();
+        let Some(heard) = heard.get_mut(id) else { return UnderWay::default() };
+        heard.at = Instant::now();
+        heard.under_way.clone()
     }
 
-    /// Makes room for one more: where there are as many as there may be, one of the user who has most is ended. Its client opens another when
-    /// it is told that this one is gone.
-    pub(super) async fn make_room(&self) {
-        let (mut total, mut most) = (0, (0, None));
+    /// A client has ended its session.
+    pub(super) fn closed(&self, id: &str) {
+        self.heard.lock().remove(id);
+    }
+
+    /// Ends the one of a user's sessions that was idle for longest, and at least so long. Its client opens another when it is told that this
+    /// one is gone. Whether there was one.
+    pub(super) async fn give_way(&self, sessions: &LocalSessionManager, idle: Duration) -> bool {
+        let open: Vec<SessionId> = sessions.sessions.read().await.keys().cloned().collect();
+        let idle_longest = {
+            let heard = self.heard.lock();
+            let since = |id: SessionId| match heard.get(&id) {
+                // It has come over from the program before.
+                None => Some((None, id)),
+                Some(heard) => heard.is_idle(idle).then_some((Some(heard.at), id)),
+            };
+            open.into_iter().filter_map(since).min_by_key(|(at, _)| *at)
+        };
+        let Some((_, id)) = idle_longest else { return false };
+        self.closed(&id);
+        end(sessions, &id).await;
+        true
+    }
+
+    /// Makes room for one more: where there are as many as there may be, one of the user who has most is ended that is idle, or of the
+    /// next. Whether there is room.
+    pub(super) async fn make_room(&self) -> bool {
+        let (mut total, mut users) = (0, Vec::new());
         for sessions in self.all() {
             let open = sessions.sessions.read().await.len();
             total += open;
-            if open > most.0 {
-                most = (open, Some(sessions));
+            users.push((open, sessions));
+        }
+        if total < MAX_SESSIONS_OF_ALL {
+            return true;
+        }
+        users.sort_by_key(|(open, _)| std::cmp::Reverse(*open));
+        for (_, sessions) in users {
+            if self.give_way(&sessions, Duration::ZERO).await {
+                return true;
             }
         }
-        if total >= MAX_SESSIONS_OF_ALL
-            && let (_, Some(sessions)) = most
-        {
-            let any = sessions.sessions.read().await.keys().next().cloned();
-            if let Some(id) = any {
-                end(&sessions, &id).await;
-            }
-        }
+        false
     }
 
     /// Those of every user who has any.
@@ -214,5 +273,37 @@ mod tests {
         open.make_room().await;
         assert_eq!(hoarder.sessions.read().await.len(), MAX_SESSIONS_OF_ALL - 2);
         assert_eq!(other.sessions.read().await.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn n10_the_session_that_was_idle_for_longest_gives_way_and_none_with_a_running_call() {
+        let (open, sessions) = (OpenSessions::default(), Arc::new(LocalSessionManager::default()));
+        let (mut held, mut ids) = (Vec::new(), Vec::new());
+        for _ in 0..4 {
+            let (id, transport) = sessions.create_session().await.unwrap();
+            open.opened(&sessions, Arc::clone(&id));
+            open.heard(&id);
+            held.push(transport);
+            ids.push(id);
+        }
+        let running = open.heard(&ids[0]);
+        tokio::time::advance(GIVES_WAY_AFTER / 2).await;
+        drop(open.heard(&ids[1]));
+        assert!(!open.give_way(&sessions, GIVES_WAY_AFTER).await, "none is idle for so long");
+        tokio::time::advance(GIVES_WAY_AFTER / 2).await;
+        drop(open.heard(&ids[3]));
+        assert!(open.give_way(&sessions, GIVES_WAY_AFTER).await);
+        let left = async || sessions.sessions.read().await.keys().cloned().collect::<HashSet<_>>();
+        assert_eq!(left().await, HashSet::from([0, 1, 3].map(|number| Arc::clone(&ids[number]))));
+        tokio::time::advance(GIVES_WAY_AFTER).await;
+        assert!(
+            open.give_way(&sessions, GIVES_WAY_AFTER).await
+                && open.give_way(&sessions, GIVES_WAY_AFTER).await
+        );
+        assert!(!open.give_way(&sessions, GIVES_WAY_AFTER).await, "its call runs");
+        assert_eq!(left().await, HashSet::from([Arc::clone(&ids[0])]));
+        drop(running);
+        assert!(open.give_way(&sessions, GIVES_WAY_AFTER).await);
+        assert!(open.heard.lock().is_empty());
     }
 }

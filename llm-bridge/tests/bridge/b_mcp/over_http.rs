@@ -1,9 +1,13 @@
 //! What clients of the transport over HTTP do otherwise than it has it.
 
+use std::sync::Arc;
+
+use registry_core::{ToolPolicy, ToolResult};
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
-use crate::support::Setup;
+use crate::support::{Setup, within};
 
 async fn initialize(url: &str, accept: Option<&str>) -> Response {
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
@@ -57,5 +61,89 @@ async fn b7_a_stream_begins_with_a_message() {
     for stream in streams {
         let first = stream.lines().find_map(|line| line.strip_prefix("data:")).unwrap();
         assert!(first.contains("jsonrpc") && !stream.contains("retry:"), "{stream}");
+    }
+}
+
+#[tokio::test]
+async fn b7_a_batch_of_2025_03_26_is_answered_and_what_is_no_message_refused() {
+    let rack = Setup::new().start([]).await;
+    let url = rack.url("/mcp");
+    let begun = initialize(&url, None).await;
+    let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let post = |body: String, more: Option<&'static str>| {
+        let request = Client::new().post(&url).header("content-type", "application/json");
+        let request = request.header("mcp-session-id", &session).body(body);
+        match more {
+            Some(revision) => request.header("mcp-protocol-version", revision),
+            None => request,
+        }
+        .send()
+    };
+    let message = |id: Option<u32>, method: &str| match id {
+        Some(id) => json!({"jsonrpc": "2.0", "id": id, "method": method}),
+        None => json!({"jsonrpc": "2.0", "method": method}),
+    };
+    let batch = json!([
+        message(None, "notifications/initialized"),
+        message(Some(2), "tools/list"),
+        message(Some(3), "ping"),
+    ]);
+    let answer = post(batch.to_string(), Some("2025-03-26")).await.unwrap();
+    assert_eq!(
+        (answer.status().as_u16(), answer.headers()["content-type"].as_bytes()),
+        (200, &b"application/json"[..])
+    );
+    let answers: Vec<Value> = answer.json().await.unwrap();
+    assert_eq!(answers.iter().map(|answer| answer["id"].clone()).collect::<Vec<_>>(), [json!(2), json!(3)]);
+    assert!(answers[0]["result"]["tools"].is_array() && answers[1]["result"].is_object(), "{answers:?}");
+    let told = json!([message(None, "notifications/initialized")]);
+    assert_eq!(post(told.to_string(), None).await.unwrap().status(), 202);
+    for (body, revision, code) in [
+        (batch.to_string(), Some("2025-06-18"), -32600),
+        ("{".to_owned(), None, -32700),
+        (json!({"jsonrpc": "2.0", "id": {}, "method": "ping"}).to_string(), None, -32600),
+    ] {
+        let refused = post(body, revision).await.unwrap();
+        assert_eq!(refused.status(), 400);
+        assert_eq!(refused.json::<Value>().await.unwrap()["error"]["code"], code);
+    }
+}
+
+#[tokio::test]
+async fn b7_an_answer_that_was_missed_comes_when_the_stream_is_resumed() {
+    let go = Arc::new(Notify::new());
+    let waits = Arc::clone(&go);
+    let run = move |_, _| {
+        let waits = Arc::clone(&waits);
+        async move {
+            waits.notified().await;
+            Ok(ToolResult::new("it has run"))
+        }
+    };
+    let schema = json!({"type": "object"});
+    let rack = Setup::new().tool("waits", schema, ToolPolicy::new(), run).start([]).await;
+    let url = rack.url("/mcp");
+    let begun = initialize(&url, None).await;
+    let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let send = |request: reqwest::RequestBuilder| {
+        request.header("mcp-session-id", &session).header("mcp-protocol-version", "2025-11-25").send()
+    };
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    send(Client::new().post(&url).json(&ready)).await.unwrap();
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "waits", "arguments": {}}});
+    let mut stream = send(Client::new().post(&url).json(&call)).await.unwrap();
+    let first = String::from_utf8(stream.chunk().await.unwrap().unwrap().into()).unwrap();
+    let id = first.lines().find_map(|line| line.strip_prefix("id:")).unwrap().trim().to_owned();
+    drop(stream);
+    go.notify_one();
+    let resume = async || {
+        let resumed = send(Client::new().get(&url).header("last-event-id", &id)).await.unwrap();
+        within(resumed.text()).await.unwrap()
+    };
+    for resumed in [resume().await, resume().await] {
+        assert_eq!(resumed.matches("it has run").count(), 1, "{resumed}");
+        let last = resumed.lines().rev().find_map(|line| line.strip_prefix("id:")).unwrap().trim().to_owned();
+        let rest = send(Client::new().get(&url).header("last-event-id", last)).await.unwrap();
+        assert!(!within(rest.text()).await.unwrap().contains("it has run"));
     }
 }

@@ -246,3 +246,55 @@ async fn b19_a_form_of_an_mcp_client_never_asks_for_a_secret() {
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     assert!(text(&answer).contains("forms of MCP clients must not ask for secrets"), "{answer}");
 }
+
+/// A session of an earlier revision over HTTP, whose client shows forms and opens no stream of its own.
+async fn session(rack: &crate::t_access::Rack, key: &str) -> String {
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "c", "version": "1"}});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let begun = within(rack.post("/mcp", key, &body).send()).await.unwrap();
+    let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    within(rack.post("/mcp", key, &ready).header("mcp-session-id", &session).send()).await.unwrap();
+    session
+}
+
+fn look() -> Value {
+    json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "look", "arguments": {}}})
+}
+
+#[tokio::test]
+async fn b19_a_form_comes_on_the_stream_of_the_call_that_asks() {
+    let (rack, _) = served(TestClock::default()).await;
+    let key = rack.user("default", "ada", Permission::User).await;
+    let session = session(&rack, &key).await;
+    let post = |body: Value| rack.post("/mcp", &key, &body).header("mcp-session-id", &session);
+    let mut stream = within(post(look()).send()).await.unwrap();
+    let mut text = String::new();
+    let mut answered = 0;
+    while let Some(chunk) = within(stream.chunk()).await.unwrap() {
+        text += str::from_utf8(&chunk).unwrap();
+        let messages =
+            text.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
+        let forms: Vec<Value> =
+            messages.filter(|message| message["method"] == "elicitation/create").collect();
+        for form in &forms[answered..] {
+            let content = if answered == 0 { json!({"answer": "Joint"}) } else { json!({"amount": 5}) };
+            let said = json!({"jsonrpc": "2.0", "id": form["id"], "result": {"action": "accept", "content": content}});
+            answered += 1;
+            within(post(said).send()).await.unwrap();
+        }
+    }
+    assert!(text.contains("5 EUR from Joint"), "{text}");
+    assert_eq!(answered, 2);
+}
+
+#[tokio::test]
+async fn b19_a_client_that_takes_json_alone_is_not_asked_by_a_stream() {
+    let (rack, _) = served(TestClock::default()).await;
+    let key = rack.user("default", "ada", Permission::User).await;
+    let session = session(&rack, &key).await;
+    let call = rack.post("/mcp", &key, &look()).header("mcp-session-id", &session);
+    let answer: Value =
+        within(call.header("accept", "application/json").send()).await.unwrap().json().await.unwrap();
+    assert!(text(&answer).contains("nobody can be asked here"), "{answer}");
+}

@@ -6,6 +6,7 @@ mod public;
 mod resolve;
 #[cfg(test)]
 mod tests;
+mod trusted;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use reqwest::Response;
 pub use self::{
     fetched::Fetched,
     public::{PublicHttpClient, PublicHttpClientBuilder},
+    trusted::trust_ca_file,
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -50,7 +52,8 @@ inventory::submit! {
     })
 }
 
-/// Builds a client with what ours have in common: 5 s to connect, our user agent, and TLS that works on a bare system too.
+/// Builds a client with what ours have in common: 5 s to connect, our user agent, [trust](trust_ca_file), and TLS that works on a bare
+/// system too.
 ///
 /// # Errors
 /// When the system's TLS cannot be set up.
@@ -61,6 +64,7 @@ pub fn build_client(
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
         configure()
+            .tls_certs_merge(trusted::trusted())
             .connect_timeout(CONNECT_TIMEOUT)
             .user_agent(concat!("toolrack/", env!("CARGO_PKG_VERSION")))
     };

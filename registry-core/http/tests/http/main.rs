@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod gate;
+mod trusted;
 mod webhooks;

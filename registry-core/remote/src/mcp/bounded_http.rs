@@ -12,6 +12,7 @@ use rmcp::{
         ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcError, JsonRpcMessage, RequestId,
         ServerJsonRpcMessage,
     },
+    service::ServiceError,
     transport::{
         common::http_header::{EVENT_STREAM_MIME_TYPE, HEADER_SESSION_ID, JSON_MIME_TYPE},
         streamable_http_client::{
@@ -225,6 +226,18 @@ async fn refused(
         None if fails_later => Err(later()),
         None => Err(unusable(format!("HTTP {status}: {}", String::from_utf8_lossy(&body)))),
     }
+}
+
+/// The status with which a server has turned a message away unread, as it has too much to do.
+pub(super) fn turned_away(error: &ServiceError) -> Option<&HttpStatusError> {
+    let ServiceError::TransportSend(sent) = error else { return None };
+    let Some(StreamableHttpError::HttpStatus(answer)) = sent.error.downcast_ref::<Failure>() else {
+        return None;
+    };
+    // Without a time to come back, 503 may be what a proxy says of a call that broke off.
+    let is_busy = answer.status == StatusCode::TOO_MANY_REQUESTS
+        || (answer.status == StatusCode::SERVICE_UNAVAILABLE && answer.retry_after.is_some());
+    is_busy.then_some(answer)
 }
 
 fn unusable(what: String) -> Failure {

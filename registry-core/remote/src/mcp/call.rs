@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use registry_core::{ErrorKind, ToolContext, ToolError, flow::Reads};
+use registry_core::{
+    ErrorKind, ToolContext, ToolError,
+    clock::{Clock, SystemClock},
+    flow::Reads,
+};
 use rmcp::{
     RoleClient,
     model::{
@@ -12,14 +16,17 @@ use rmcp::{
         RequestId, RequestMetaObject,
     },
     service::{Peer, PeerRequestOptions, ServiceError},
+    transport::streamable_http_client::HttpStatusError,
 };
 use serde_json::Map;
 
 use super::{
+    bounded_http::turned_away,
     lenient,
     listener::Listener,
     oauth::Bearer,
     reply::{self, APPROVAL_WAIT, READS},
+    retry_after::retry_at,
     sessions::Sessions,
 };
 use crate::{
@@ -83,6 +90,19 @@ impl Link {
         )
     }
 
+    /// It has not run.
+    fn busy(&self, answer: &HttpStatusError) -> ToolError {
+        let (name, status) = (&self.name, answer.status);
+        let message = format!("the MCP server {name} has too much to do (HTTP {status})");
+        let error = ToolError::new(ErrorKind::Busy, message).retryable().with_feedback(
+            "The service behind the tool has too much to do now. The tool has not run. Try again later.",
+        );
+        match answer.retry_after.as_deref().and_then(|text| retry_at(text, SystemClock.now())) {
+            Some(at) => error.with_retry_at(at),
+            None => error,
+        }
+    }
+
     /// What the transport says has addresses in it: it is for the operator alone.
     fn outage(&self, error: ToolError, cause: ServiceError, bearer: Option<&Bearer>) -> Answer {
         let cause = cause_of(cause);
@@ -141,6 +161,9 @@ impl Link {
                 Answer::Answered(Err(error))
             }
             Err(error) => {
+                if let Some(answer) = turned_away(&error) {
+                    return Answer::NotSent(self.busy(answer));
+                }
                 live.listener.wake.notify_one();
                 self.outage(self.broken(is_repeatable), error, bearer.map(Arc::as_ref))
             }

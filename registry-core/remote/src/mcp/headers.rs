@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use registry_core::secret_variable;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use super::McpServerSettings;
@@ -34,10 +35,9 @@ pub(super) fn check(settings: &McpServerSettings) -> Result<(), String> {
 pub(super) fn find(settings: &McpServerSettings) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let mut all = given(settings)?;
     for (name, variable) in &settings.headers_env {
-        let value = std::env::var(variable).unwrap_or_default();
-        if value.is_empty() {
-            return Err(format!("`headers_env`: {variable} is not set; put the value of {name} in it"));
-        }
+        let missing = || format!("`headers_env`: {variable} is not set; put the value of {name} in it");
+        let value = secret_variable(variable).map_err(|fault| format!("`headers_env`: {fault}"))?;
+        let value = value.ok_or_else(missing)?;
         let (name, mut value) = header(name, &value, &format!("`headers_env`: {variable}"))?;
         value.set_sensitive(true);
         all.insert(name, value);

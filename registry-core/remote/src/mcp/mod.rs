@@ -39,6 +39,7 @@ pub mod oauth;
 mod process;
 mod reply;
 mod report;
+mod retry_after;
 mod server;
 mod session;
 mod sessions;

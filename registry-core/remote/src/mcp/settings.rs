@@ -93,7 +93,7 @@ pub struct McpServerSettings {
     /// How long a call may take; in a file in seconds. 30 s.
     #[serde(deserialize_with = "seconds")]
     pub timeout: Duration,
-    /// How many calls run there at once; as many more wait. 16.
+    /// How many calls run there at once, of one user half of them; of each user twice the number run and wait. 16.
     pub concurrency: usize,
     /// The level that its tools ask for. User.
     pub permission: Permission,

@@ -138,7 +138,7 @@ pub struct ModuleSettings {
     /// How long a call may take, in place of what holds for slow or other modules; in a file in seconds.
     #[serde(deserialize_with = "some_seconds")]
     pub timeout: Option<Duration>,
-    /// How many calls run there at once; as many more wait. 16.
+    /// How many calls run there at once, of one user half of them; of each user twice the number run and wait. 16.
     pub concurrency: usize,
     /// The level that its tools ask for at least. Guest, so that a tool's own word holds.
     pub permission: Permission,

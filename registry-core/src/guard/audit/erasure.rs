@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use crate::store::StoreError;
 
 /// What is kept of a record.
-const KEPT: [&str; 14] = [
+const KEPT: [&str; 15] = [
     "phase",
     "tool",
     "version",
@@ -28,6 +28,7 @@ const KEPT: [&str; 14] = [
     "tenant",
     "user",
     "via",
+    "credential",
     "level",
     "origin",
     "success",

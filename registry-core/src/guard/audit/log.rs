@@ -185,6 +185,17 @@ pub struct Start {
     pub proof: String,
 }
 
+/// A chain that nobody adds to any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftChain {
+    /// The tenant.
+    pub tenant: String,
+    /// The server that has written it.
+    pub server: String,
+    /// The last record of it that may be removed.
+    pub up_to: Head,
+}
+
 /// Heads that were noted elsewhere: by the server's name and the record's number, the record's hash.
 pub type NotedHeads = BTreeMap<String, BTreeMap<u64, String>>;
 
@@ -223,6 +234,17 @@ pub trait AuditLog: Send + Sync {
 
     /// Removes the records of this server up to one, and keeps a proof of who has done so.
     async fn remove(&self, tenant: &str, up_to: &Head, proof: &str) -> StoreResult<()>;
+
+    /// The chains of other servers to which nothing was added since a time, as those of servers that are gone, with the last of the
+    /// records that [`remove_left`](Self::remove_left) may remove at once. The last record of a chain is never among them.
+    async fn left_since(&self, _time: Timestamp) -> StoreResult<Vec<LeftChain>> {
+        Ok(Vec::new())
+    }
+
+    /// Removes the records of such a chain, as [`remove`](Self::remove) does of this server's own.
+    async fn remove_left(&self, _chain: &LeftChain, _proof: &str) -> StoreResult<()> {
+        Ok(())
+    }
 
     /// Gives the records that are wanted to `write`, each as one line of JSON without its end, until it breaks off. Says how many it
     /// has taken.

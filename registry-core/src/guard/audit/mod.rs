@@ -58,6 +58,9 @@ pub struct AuditRecord {
     /// Who made the call for the user, where that is somebody else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
+    /// What the caller was known by: `key` with the key's id, `token` or `session`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
     /// At what level.
     pub level: Permission,
     /// Through which entry point.

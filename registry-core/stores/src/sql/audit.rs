@@ -16,7 +16,9 @@ use registry_core::{
         AuditRecord, AuditSink, Phase,
         chain::{Fault, Head, Walk},
         erasure::{self, CheckErasure, RecordPlace},
-        log::{AuditEventKind, AuditFilter, AuditLog, ChainReport, ChainedRecord, NotedHeads, Start},
+        log::{
+            AuditEventKind, AuditFilter, AuditLog, ChainReport, ChainedRecord, LeftChain, NotedHeads, Start,
+        },
     },
     store::{StoreError, StoreResult},
 };
@@ -132,13 +134,49 @@ impl AuditLog for SqlStore {
     }
 
     async fn last_before(&self, tenant: &str, time: Timestamp) -> StoreResult<Option<Head>> {
+        self.last_of(tenant, &self.shared.server, time).await
+    }
+
+    async fn remove(&self, tenant: &str, up_to: &Head, proof: &str) -> StoreResult<()> {
+        self.remove_of(tenant, &self.shared.server, up_to, proof).await
+    }
+
+    async fn left_since(&self, time: Timestamp) -> StoreResult<Vec<LeftChain>> {
+        let last = "SELECT ts FROM audit WHERE tenant = $1 AND server = $2 ORDER BY seq DESC LIMIT 1";
+        let mut left = Vec::new();
+        for tenant in self.tenants().await? {
+            for server in self.servers(&tenant).await? {
+                let find = statement!(last, tenant.as_str(), server.clone());
+                let written = self.read_one(find, |mut row| row.time()).await?;
+                if server == self.shared.server || written.is_none_or(|written| written >= time) {
+                    continue;
+                }
+                let up_to = self.last_of(&tenant, &server, time).await?;
+                let chain = |up_to| LeftChain { tenant: tenant.clone(), server: server.to_string(), up_to };
+                left.extend(up_to.map(chain));
+            }
+        }
+        Ok(left)
+    }
+
+    async fn remove_left(&self, chain: &LeftChain, proof: &str) -> StoreResult<()> {
+        self.remove_of(&chain.tenant, &chain.server.as_str().into(), &chain.up_to, proof).await
+    }
+}
+
+fn read_head(mut row: Row) -> StoreResult<Head> {
+    Ok(Head { seq: row.count()?, sha256: row.string()? })
+}
+
+impl SqlStore {
+    /// The last record of a chain that may be removed at once.
+    async fn last_of(&self, tenant: &str, server: &Arc<str>, time: Timestamp) -> StoreResult<Option<Head>> {
         // Whatever the clock has done meanwhile, nothing behind a record that has to stay is removed.
         let first = "SELECT seq, ts FROM audit WHERE tenant = $1 AND server = $2 ORDER BY seq LIMIT 1";
         let up_to = "SELECT seq, sha256 FROM audit WHERE tenant = $1 AND server = $2 AND seq < $4 \
                      AND seq < (SELECT max(seq) FROM audit WHERE tenant = $1 AND server = $2) \
                      AND seq < coalesce((SELECT min(seq) FROM audit WHERE tenant = $1 AND server = $2 AND seq < $4 AND ts >= $3), $4) \
                      ORDER BY seq DESC LIMIT 1";
-        let server = &self.shared.server;
         let first = statement!(first, tenant, server.clone());
         let oldest = self.read_one(first, |mut row| Ok((row.int()?, row.time()?))).await?;
         let Some((oldest, _)) = oldest.filter(|(_, written)| *written < time) else {
@@ -148,22 +186,15 @@ impl AuditLog for SqlStore {
         self.read_one(find, read_head).await
     }
 
-    async fn remove(&self, tenant: &str, up_to: &Head, proof: &str) -> StoreResult<()> {
+    async fn remove_of(&self, tenant: &str, server: &Arc<str>, up_to: &Head, proof: &str) -> StoreResult<()> {
         let start = "INSERT INTO audit_starts (tenant, server, seq, sha256, proof) VALUES ($1, $2, $3, $4, $5) \
                      ON CONFLICT (tenant, server) DO UPDATE SET seq = excluded.seq, sha256 = excluded.sha256, proof = excluded.proof";
         let remove = "DELETE FROM audit WHERE tenant = $1 AND server = $2 AND seq <= $3";
-        let server = &self.shared.server;
         let start = statement!(start, tenant, server.clone(), up_to.seq, up_to.sha256.as_str(), proof);
         let remove = statement!(remove, tenant, server.clone(), up_to.seq);
         self.write_all(vec![start, remove]).await.map(drop)
     }
-}
 
-fn read_head(mut row: Row) -> StoreResult<Head> {
-    Ok(Head { seq: row.count()?, sha256: row.string()? })
-}
-
-impl SqlStore {
     async fn page(&self, filter: &AuditFilter) -> StoreResult<Vec<ChainedRecord>> {
         let Some(cursor) = filter.beyond.as_ref().filter(|_| !filter.newest_first) else {
             return self.read(select(filter, None), chained).await;

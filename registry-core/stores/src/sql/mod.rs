@@ -53,6 +53,12 @@ pub(super) trait Database: Send + Sync {
         Ok(())
     }
 
+    /// What gives 1 where a connection is the first that asks for a server's name, `$1`, and 0 where another has it; `None` where all servers
+    /// are on one machine.
+    fn take_name(&self) -> Option<&'static str> {
+        None
+    }
+
     /// A connection to write through.
     async fn connect(&self) -> StoreResult<Box<dyn Link>>;
 
@@ -109,6 +115,14 @@ struct Shared {
     nudge: watch::Sender<()>,
 }
 
+/// A server's name, which no other server on the store has meanwhile.
+#[derive(derive_more::Debug)]
+#[debug("NameTaken")]
+pub struct NameTaken {
+    /// It holds the lock.
+    _link: Option<Box<dyn Link>>,
+}
+
 impl SqlStore {
     /// Lays out the tables where that has not been done, and starts to write. `nudge` may be notified of changes from elsewhere.
     pub(super) async fn start(
@@ -120,6 +134,19 @@ impl SqlStore {
         let (jobs, queue) = mpsc::channel(QUEUE);
         tokio::spawn(Writer::new(Arc::clone(&database)).run(queue));
         Ok(Self { shared: Arc::new(Shared { database, server: server.into(), jobs, nudge }) })
+    }
+
+    /// Takes the name of this server for as long as what is given is held; `None` where another server on this store has it, whose chain in
+    /// the audit and whose turns would be this one's.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    pub async fn take_name(&self) -> StoreResult<Option<NameTaken>> {
+        let Some(sql) = self.shared.database.take_name() else { return Ok(Some(NameTaken { _link: None })) };
+        let mut link = self.shared.database.connect().await?;
+        let rows = link.fetch(statement!(sql, self.shared.server.clone())).await?;
+        let taken = rows.into_iter().next().map(|mut row| row.int()).transpose()?;
+        Ok((taken == Some(1)).then_some(NameTaken { _link: Some(link) }))
     }
 
     async fn write(&self, work: Work) -> StoreResult<Answer> {

@@ -63,6 +63,7 @@ fn record(tenant: &str, tool: &str, second: u32) -> AuditRecord {
         tenant: tenant.to_owned(),
         user: "ada".to_owned(),
         via: None,
+        credential: None,
         level: Permission::User,
         origin: ToolCall::new(tool, json!({})).origin,
         arguments_sha256: "00".to_owned(),

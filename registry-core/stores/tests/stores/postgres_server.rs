@@ -87,6 +87,24 @@ async fn t3_a_call_that_cannot_be_counted_is_refused_and_harms_no_other() {
     }
 }
 
+#[tokio::test]
+async fn b10_two_servers_on_a_store_have_not_one_name() {
+    let Some(place) = Place::postgres("b10_two_servers_on_a_store_have_not_one_name") else { return };
+    let (one, same, other) = (place.open("one").await, place.open("one").await, place.open("other").await);
+    let taken = one.take_name().await.unwrap();
+    assert!(taken.is_some() && other.take_name().await.unwrap().is_some());
+    assert!(same.take_name().await.unwrap().is_none());
+    drop(taken);
+    // The session ends when the server has heard of it.
+    for _ in 0..200 {
+        if same.take_name().await.unwrap().is_some() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the name is free");
+}
+
 /// How many sessions of stores the server has that are in this condition.
 async fn sessions(link: &mut PgConnection, condition: &str) -> i64 {
     let sql = format!(

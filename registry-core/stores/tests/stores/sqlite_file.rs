@@ -1,6 +1,6 @@
 //! What is particular to the store in a file.
 
-use std::time::Duration;
+use std::{io::Write, time::Duration};
 
 use registry_core::{
     guard::limits::{Charge, Usage},
@@ -156,4 +156,65 @@ async fn a13_nothing_is_acknowledged_into_a_file_that_was_removed_or_replaced() 
     }
     std::fs::rename(&aside, place.url()).unwrap();
     assert_eq!(store.charge(&one).await, Ok(None));
+}
+
+/// A small file system of its own; `None` where nobody may mount one, and the test is skipped.
+#[cfg(target_os = "linux")]
+struct SmallDisk(tempfile::TempDir);
+
+#[cfg(target_os = "linux")]
+impl SmallDisk {
+    fn mount(test: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"])
+            .arg(folder.path())
+            .output();
+        if mount.is_ok_and(|done| done.status.success()) {
+            return Some(Self(folder));
+        }
+        let _ = writeln!(std::io::stderr(), "skipped: {test}, because no file system can be mounted");
+        None
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn l5_a_store_whose_disk_is_full_says_so_when_it_is_checked() {
+    use registry_core::guard::audit::{AuditRecord, AuditSink};
+
+    let Some(disk) = SmallDisk::mount("l5_a_store_whose_disk_is_full_says_so_when_it_is_checked") else {
+        return;
+    };
+    let store = SqliteSettings::new(disk.0.path().join("toolrack.db")).open().await.unwrap();
+    let record = || AuditRecord { tenant: "default".to_owned(), ..AuditRecord::default() };
+    store.record(record()).await.unwrap();
+    assert_eq!(store.check().await, Ok(()));
+    let filling = disk.0.path().join("fill");
+    {
+        let mut file = std::fs::File::create(&filling).unwrap();
+        while file.write_all(&[0; 4096]).is_ok() {}
+    }
+    // There may be room left in its own files.
+    let mut refused = 0;
+    while refused < 20 {
+        if store.record(record()).await.is_err() {
+            refused += 1;
+            let mut checks = Vec::new();
+            for _ in 0..4 {
+                checks.push(store.check().await.is_err());
+            }
+            assert!(checks.contains(&true), "a call is refused and the store says that it is well");
+        }
+    }
+    std::fs::remove_file(filling).unwrap();
+    store.record(record()).await.unwrap();
+    assert_eq!(store.check().await, Ok(()));
 }

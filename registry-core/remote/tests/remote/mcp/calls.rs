@@ -296,3 +296,28 @@ impl Clock for HandClock {
         *self.0.lock().unwrap()
     }
 }
+
+#[tokio::test]
+async fn m8_slow_calls_of_one_user_keep_a_server_from_nobody_else() {
+    let peer = Peer::new(&[tool("waits"), tool("echo")]);
+    let registry = registry();
+    let breaker = BreakerSettings { failures: 3, rest: Duration::from_secs(30) };
+    let quick = McpServerSettings { timeout: Duration::from_millis(500), breaker, ..peer.settings() };
+    let servers = settled(&registry, &[("s", McpServerSettings { concurrency: 4, ..quick })]).await;
+    let bob = registry.context(Caller::new("bob", Permission::User));
+    let echo = || registry.execute(&bob, ToolCall::new("s.echo", json!({})));
+    let slow = (0..10).map(|_| call(&registry, "s.waits", json!({})));
+    let (slow, ()) = tokio::join!(futures_util::future::join_all(slow), async {
+        until(|| peer.heard("tools/call").len() == 2).await;
+        echo().await.result.unwrap();
+    });
+    let kinds: Vec<_> = slow.into_iter().map(|done| done.result.unwrap_err().kind()).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == ErrorKind::Busy).count(), 2, "{kinds:?}");
+    // Her calls that took too long are hers.
+    for _ in 0..3 {
+        call(&registry, "s.waits", json!({})).await.result.unwrap_err();
+    }
+    assert_eq!(report(&servers).source.breaker, BreakerState::Open);
+    assert_eq!(call(&registry, "s.echo", json!({})).await.result.unwrap_err().kind(), ErrorKind::Unavailable);
+    echo().await.result.unwrap();
+}

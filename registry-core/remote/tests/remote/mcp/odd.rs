@@ -14,9 +14,13 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use registry_core::ErrorKind;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use toolrack_remote::mcp::{McpServerSettings, McpState};
+use toolrack_remote::{
+    BreakerSettings, BreakerState,
+    mcp::{McpServerSettings, McpState},
+};
 
 use super::{call, http::serve, names, registry, report, settled};
 
@@ -176,4 +180,30 @@ async fn b3_the_transport_of_before_is_named() {
     let error = report(&servers).source.error.unwrap();
     assert!(error.contains("HTTP+SSE") && error.contains("/mcp"), "{error}");
     serving.shutdown_background();
+}
+
+#[tokio::test]
+async fn b3_a_call_that_a_server_turns_away_has_not_run_and_may_be_made_later() {
+    for (status, again) in [(429, Some("7")), (429, None), (503, Some("7"))] {
+        let (settings, serving) = at(move |asked, _| {
+            (asked["method"] == "tools/call").then(|| {
+                let status = StatusCode::from_u16(status).unwrap();
+                again.map_or(status.into_response(), |again| {
+                    (status, [("retry-after", again)]).into_response()
+                })
+            })
+        });
+        let breaker = BreakerSettings { failures: 2, rest: Duration::from_secs(30) };
+        let registry = registry();
+        let servers = settled(&registry, &[("s", McpServerSettings { breaker, ..settings })]).await;
+        for _ in 0..4 {
+            let error = call(&registry, "s.echo", json!({})).await.result.unwrap_err();
+            assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Busy, true), "{error}");
+            let expected = format!("the MCP server s has too much to do (HTTP {status})");
+            assert!(error.message() == expected && error.feedback().contains("has not run"), "{error}");
+            assert_eq!(error.retry_at().is_some(), again.is_some());
+        }
+        assert_eq!(report(&servers).source.breaker, BreakerState::Closed);
+        serving.shutdown_background();
+    }
 }
