@@ -90,11 +90,8 @@ pub(super) async fn erase(
         ));
     }
     let tenant = identity.registry.tenant().to_owned();
-    // Both may be there: the user of the configuration needs no entry.
     let stored = identity.stored.store().user(&tenant, &id).await?.map(|user| user.level);
-    for level in [stored, identity.configured_level(&id).await?].into_iter().flatten() {
-        may_change(&identity, &id, level)?;
-    }
+    may_change(&identity, &id, stored).await?;
     // They would be kept when they end.
     app.backend.live_turns().stop_of(&tenant, &id);
     let erase = async {

@@ -94,6 +94,23 @@ async fn u29_an_admin_erases_people_and_nobody_above() {
 }
 
 #[tokio::test]
+async fn b8_nobody_adds_a_user_or_makes_a_key_under_the_id_of_a_configured_user_above() {
+    let rack = Rack::start_set(Caller::new("local", Permission::Owner), |_| {}).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let post = async |path: &str, body: Value| {
+        let (status, answer) = send(&rack, Method::POST, path, &root, body).await;
+        (status, answer["error"]["type"].clone())
+    };
+    let denied = (StatusCode::FORBIDDEN, json!("permission_denied"));
+    assert_eq!(post("/api/users", json!({"id": "local", "level": "user"})).await, denied);
+    // Somebody has added it before.
+    rack.user("default", "local", Permission::User).await;
+    assert_eq!(post("/api/keys", json!({"user": "local"})).await, denied);
+    assert_eq!(post("/api/users/local", json!({"level": "guest"})).await, denied);
+    assert_eq!(post("/api/users", json!({"id": "eve", "level": "user"})).await.0, StatusCode::CREATED);
+}
+
+#[tokio::test]
 async fn b21_an_account_is_connected_at_an_address_that_a_client_cannot_choose() {
     let store = Arc::new(MemoryStore::default());
     let key = SealingKey::new(&[7; SealingKey::LEN]).unwrap();
