@@ -357,6 +357,17 @@ async fn known(identity: &Identity, id: &str) -> Result<User, ApiError> {
     Ok(user)
 }
 
+/// Whether the level of a user is above the caller's. Of who is gone it is not.
+pub(super) async fn is_above(identity: &Identity, user: &str) -> Result<bool, ApiError> {
+    // Nobody is above an owner.
+    if identity.caller.level == Permission::Owner {
+        return Ok(false);
+    }
+    let stored = identity.stored.store().user(identity.registry.tenant(), user).await?;
+    let level = stored.map(|user| user.level).max(identity.configured_level(user).await?);
+    Ok(level.is_some_and(|level| level > identity.caller.level))
+}
+
 /// Refuses changes of a user whose level is above the caller's: the stored one, or that of the configuration, whose user needs no entry.
 pub(super) async fn may_change(
     identity: &Identity,

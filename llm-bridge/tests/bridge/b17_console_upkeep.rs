@@ -111,6 +111,35 @@ async fn b8_nobody_adds_a_user_or_makes_a_key_under_the_id_of_a_configured_user_
 }
 
 #[tokio::test]
+async fn b8_an_admin_answers_for_nobody_above() {
+    let rack = Rack::start(Access::default()).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let waits = async |id: &str, level: Permission| -> (String, String) {
+        let key = rack.user("default", id, level).await;
+        let call = json!({"tool_name": "files.erase", "arguments": {"text": "hi"}});
+        let (_, reply) = send(&rack, Method::POST, "/execute", &key, call).await;
+        (key, reply["approval"].as_str().unwrap().to_owned())
+    };
+    let (boss, of_boss) = waits("boss", Permission::Owner).await;
+    let (_, of_peer) = waits("peer", Permission::Admin).await;
+    let listed = async |key: &str| {
+        let (_, listed) = send(&rack, Method::GET, "/api/approvals", key, Value::Null).await;
+        let listed = listed["approvals"].as_array().unwrap().clone();
+        listed.iter().map(|waits| waits["user"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(!listed(&root).await.contains(&"boss".to_owned()));
+    assert!(listed(&root).await.contains(&"peer".to_owned()));
+    assert!(listed(&boss).await.contains(&"peer".to_owned()));
+    let answer = async |key: &str, id: &str| {
+        let changed = json!({"approve": true, "arguments": {"text": "mine"}});
+        send(&rack, Method::POST, &format!("/api/approvals/{id}"), key, changed).await.0
+    };
+    assert_eq!(answer(&root, &of_boss).await, StatusCode::NOT_FOUND);
+    assert_eq!(answer(&root, &of_peer).await, StatusCode::OK);
+    assert_eq!(answer(&boss, &of_boss).await, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn b21_an_account_is_connected_at_an_address_that_a_client_cannot_choose() {
     let store = Arc::new(MemoryStore::default());
     let key = SealingKey::new(&[7; SealingKey::LEN]).unwrap();
