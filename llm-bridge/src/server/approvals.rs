@@ -6,6 +6,7 @@ use axum::{
     Extension, Json,
     extract::State,
     http::{Method, StatusCode},
+    response::Response,
 };
 use registry_core::{
     Caller, Origin, Permission,
@@ -121,9 +122,11 @@ pub(super) fn list_operation() -> Operation {
         .answers::<ApprovalList>(200, "The pending approvals.")
 }
 
-pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<ApprovalList>, ApiError> {
-    let pending = pending(&identity).await?;
-    Ok(Json(ApprovalList { approvals: pending.iter().map(Shown::from).collect() }))
+pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Response, ApiError> {
+    let reader = identity.clone();
+    let shown =
+        |pending: Vec<Approval>| ApprovalList { approvals: pending.iter().map(Shown::from).collect() };
+    identity.read_json(async move { pending(&reader).await }, shown).await
 }
 
 pub(super) fn answer_operation() -> Operation {

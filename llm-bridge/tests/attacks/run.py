@@ -934,6 +934,26 @@ def others_are_served(server, seconds):
         time.sleep(0.1)
 
 
+@row("A43", "calls that wait for a person, listed by many at once and not read", memory=500 * MIB)
+def _(server):
+    for number in range(64):
+        call = {"tool_name": "erase", "arguments": {"text": f"{number}" + "a" * (60 << 10)}}
+        refused(server.request("POST", "/execute", call), 202)
+    head = f"GET /api/approvals HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.keys['ada']}\r\n\r\n".encode()
+    readers = [server.socket() for _ in range(CONNECTIONS // 2)]
+    try:
+        for one in readers:
+            one.sendall(head)
+        others_are_served(server, 5)
+        statuses = [one.recv(12).split()[-1] for one in readers]
+        expect(b"200" in statuses and set(statuses) <= {b"200", b"503"}, f"{statuses}")
+    finally:
+        for one in readers:
+            one.close()
+    for waits in json.loads(server.request("GET", "/api/approvals")[1])["approvals"]:
+        refused(server.request("POST", f"/api/approvals/{waits['id']}", {"approve": False}), 200)
+
+
 @row("A44", "chats with settings as long as they may be, listed by many at once", disk=64 * MIB)
 def _(server):
     settings = {"tools": ["\x01" * 256] * 1000}
