@@ -14,6 +14,7 @@ use super::{
     openapi::Operation,
     users::{ABOVE, may_change, unknown},
 };
+use crate::traces::Traces;
 
 /// Erases what is kept of a person, in all stores.
 #[async_trait]
@@ -100,7 +101,10 @@ pub(super) async fn erase(
             erased => erased.map_err(NotErased::Failed),
         }
     };
-    admin::change(&identity, "toolrack user erase", json!({"user": id}), erase).await.map(Json)
+    let erased = admin::change(&identity, "toolrack user erase", json!({"user": id}), erase).await;
+    // They may have the person's words, and do not say whose they are.
+    app.settings.traces.iter().for_each(Traces::forget);
+    erased.map(Json)
 }
 
 /// Why something is left, or nothing was there.

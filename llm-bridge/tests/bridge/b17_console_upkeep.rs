@@ -12,6 +12,7 @@ use std::{
 use async_trait::async_trait;
 use llm_bridge::{
     server::{Access, BackupFault, BackupFile, ErasePerson, Erased, Examination, MakeBackup, TryTool},
+    traces::Traces,
     turn::TurnsElsewhere,
 };
 use registry_core::{
@@ -91,6 +92,27 @@ async fn u29_an_admin_erases_people_and_nobody_above() {
     let root = without.user("default", "root", Permission::Admin).await;
     let (status, answer) = send(&without, Method::POST, "/api/users/ada/erase", &root, Value::Null).await;
     assert_eq!((status, &answer["error"]["type"]), (StatusCode::NOT_FOUND, &json!("erasure_not_found")));
+}
+
+#[tokio::test]
+async fn b21_the_last_traces_go_with_an_erased_person() {
+    let owner = Caller::new("local", Permission::Owner);
+    let rack = Rack::start_set(owner, |settings| {
+        settings.eraser = Some(Arc::new(Noting::default()));
+        settings.traces = Some(Traces::in_memory(true, 1.0));
+    })
+    .await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    let call = json!({"tool_name": "echo", "arguments": {"text": "hi"}});
+    assert_eq!(send(&rack, Method::POST, "/execute", &ada, call).await.0, StatusCode::OK);
+    let traces = async || {
+        let (_, listed) = send(&rack, Method::GET, "/api/traces", &root, Value::Null).await;
+        listed["traces"].as_array().unwrap().len()
+    };
+    assert_eq!(traces().await, 1);
+    let (status, _) = send(&rack, Method::POST, "/api/users/ada/erase", &root, Value::Null).await;
+    assert_eq!((status, traces().await), (StatusCode::OK, 0));
 }
 
 #[tokio::test]
