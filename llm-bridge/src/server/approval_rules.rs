@@ -2,8 +2,9 @@
 //! Rules are made with the answer to an approval.
 
 use axum::{
-    Extension, Json,
+    Extension,
     http::{Method, StatusCode},
+    response::Response,
 };
 use jiff::Timestamp;
 use registry_core::{
@@ -101,19 +102,27 @@ fn list_operation() -> Operation {
 async fn list(
     Extension(identity): Extension<Identity>,
     QueryParameters(Wanted { all, after }): QueryParameters<Wanted>,
-) -> Result<Json<RuleList>, ApiError> {
-    let Identity { registry, caller, .. } = &identity;
-    let of = |(user, rules): (String, Vec<ApprovalRule>)| -> Vec<Shown> {
-        rules.into_iter().map(|rule| Shown::of(&user, rule, registry)).collect()
-    };
-    if !all {
-        let rules = registry.approval_rules(&caller.user).await?;
-        return Ok(Json(RuleList { rules: of((caller.user.clone(), rules)), next: None }));
+) -> Result<Response, ApiError> {
+    if all {
+        identity.require(Permission::Admin, "listing what others have allowed beforehand")?;
     }
-    identity.require(Permission::Admin, "listing what others have allowed beforehand")?;
-    let people = registry.approval_rules_of_users(&after).await?;
-    let next = people.last().filter(|_| people.len() == MAX_PEOPLE).map(|(user, _)| user.clone());
-    Ok(Json(RuleList { rules: people.into_iter().flat_map(of).collect(), next }))
+    let (registry, user) = (identity.registry.clone(), identity.caller.user.clone());
+    let people = async move {
+        match all {
+            true => registry.approval_rules_of_users(&after).await,
+            false => registry.approval_rules(&user).await.map(|rules| vec![(user, rules)]),
+        }
+    };
+    let registry = identity.registry.clone();
+    let shown = move |people: Vec<(String, Vec<ApprovalRule>)>| {
+        let next = people.last().filter(|_| people.len() == MAX_PEOPLE).map(|(user, _)| user.clone());
+        let of = |(user, rules): (String, Vec<ApprovalRule>)| {
+            let shown = |rule| Shown::of(&user, rule, &registry);
+            rules.into_iter().map(shown).collect::<Vec<_>>()
+        };
+        RuleList { rules: people.into_iter().flat_map(of).collect(), next }
+    };
+    identity.read_json(people, shown).await
 }
 
 /// Whose rule is revoked; the caller's where it is not said.

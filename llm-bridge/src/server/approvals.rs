@@ -1,14 +1,15 @@
 //! `GET /api/approvals` and `POST /api/approvals/{id}`: human approval of calls.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use axum::{
     Extension, Json,
     extract::State,
     http::{Method, StatusCode},
+    response::Response,
 };
 use registry_core::{
-    Origin, Permission,
+    Caller, Origin, Permission,
     guard::{
         approval::{AnswerError, Approval, ApprovalAnswer},
         rule::RuleKind,
@@ -27,6 +28,7 @@ use super::{
     identity::Identity,
     name::Name,
     openapi::Operation,
+    users::is_above,
 };
 use crate::recorded::answer_approval;
 
@@ -52,9 +54,27 @@ impl Body for Answer {
     const EXAMPLE: &str = "`{\"approve\": true}`, `{\"approve\": true, \"arguments\": {…}}`, `{\"approve\": true, \"remember\": \"arguments\"}` or `{\"approve\": false, \"reason\": …}`";
 }
 
-/// Users answer for their own calls, admins for everybody's.
-fn may_answer(identity: &Identity, approval: &Approval) -> bool {
-    approval.user == identity.caller.user || identity.caller.level >= Permission::Admin
+/// Users answer for their own calls, admins for those of everybody whose level is not above theirs: with an answer come the arguments that the
+/// call is made with.
+async fn may_answer(identity: &Identity, user: &str) -> Result<bool, ApiError> {
+    let Caller { user: own, level, .. } = &identity.caller;
+    Ok(user == own || *level >= Permission::Admin && !is_above(identity, user).await?)
+}
+
+/// The pending approvals that somebody may answer.
+async fn pending(identity: &Identity) -> Result<Vec<Approval>, ApiError> {
+    let Identity { registry, caller, .. } = identity;
+    if caller.level < Permission::Admin {
+        return Ok(registry.pending_approvals_of(&caller.user).await?);
+    }
+    let (mut pending, mut users) = (registry.pending_approvals().await?, HashMap::new());
+    for Approval { user, .. } in &pending {
+        if !users.contains_key(user) {
+            users.insert(user.clone(), may_answer(identity, user).await?);
+        }
+    }
+    pending.retain(|approval| users.get(&approval.user).is_some_and(|may| *may));
+    Ok(pending)
 }
 
 /// An approval without hashes: that of the arguments could reveal a short secret.
@@ -98,17 +118,15 @@ pub(super) struct ApprovalList {
 
 pub(super) fn list_operation() -> Operation {
     Operation::new(Method::GET, "Approvals", "list_approvals", "The calls that require human approval")
-        .details("Users see their own, admins everybody's.")
+        .details("Users see their own, admins those of everybody whose level is not above theirs.")
         .answers::<ApprovalList>(200, "The pending approvals.")
 }
 
-pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<ApprovalList>, ApiError> {
-    let Identity { registry, caller, .. } = &identity;
-    let pending = match caller.level >= Permission::Admin {
-        true => registry.pending_approvals().await?,
-        false => registry.pending_approvals_of(&caller.user).await?,
-    };
-    Ok(Json(ApprovalList { approvals: pending.iter().map(Shown::from).collect() }))
+pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Response, ApiError> {
+    let reader = identity.clone();
+    let shown =
+        |pending: Vec<Approval>| ApprovalList { approvals: pending.iter().map(Shown::from).collect() };
+    identity.read_json(async move { pending(&reader).await }, shown).await
 }
 
 pub(super) fn answer_operation() -> Operation {
@@ -130,9 +148,11 @@ pub(super) async fn answer(
     State(app): State<App>,
     JsonBody(Answer { approve, reason, arguments, remember }): JsonBody<Answer>,
 ) -> Result<Json<Shown>, ApiError> {
-    let approval = identity.registry.approval(&id).await?;
+    let approval = identity.registry.approval(&id).await?.ok_or_else(|| unknown(&id))?;
     // Whether another user has it is not disclosed.
-    let approval = approval.filter(|approval| may_answer(&identity, approval)).ok_or_else(|| unknown(&id))?;
+    if !may_answer(&identity, &approval.user).await? {
+        return Err(unknown(&id));
+    }
     let rule = match remember {
         Some(_) if !approve || arguments.is_some() => {
             return Err(approval_rules::not_remembered(

@@ -101,8 +101,7 @@ async fn revoke(
     match &user {
         Some(id) => {
             let stored = identity.stored.store().user(identity.registry.tenant(), id).await?;
-            let levels = [stored.map(|user| user.level), identity.configured_level(id).await?];
-            levels.into_iter().flatten().try_for_each(|level| may_change(&identity, id, level))?;
+            may_change(&identity, id, stored.map(|user| user.level)).await?;
         }
         None => identity.require_operator()?,
     }

@@ -14,6 +14,7 @@ use super::{
     openapi::Operation,
     users::{ABOVE, may_change, unknown},
 };
+use crate::traces::Traces;
 
 /// Erases what is kept of a person, in all stores.
 #[async_trait]
@@ -90,11 +91,8 @@ pub(super) async fn erase(
         ));
     }
     let tenant = identity.registry.tenant().to_owned();
-    // Both may be there: the user of the configuration needs no entry.
     let stored = identity.stored.store().user(&tenant, &id).await?.map(|user| user.level);
-    for level in [stored, identity.configured_level(&id).await?].into_iter().flatten() {
-        may_change(&identity, &id, level)?;
-    }
+    may_change(&identity, &id, stored).await?;
     // They would be kept when they end.
     app.backend.live_turns().stop_of(&tenant, &id);
     let erase = async {
@@ -103,7 +101,10 @@ pub(super) async fn erase(
             erased => erased.map_err(NotErased::Failed),
         }
     };
-    admin::change(&identity, "toolrack user erase", json!({"user": id}), erase).await.map(Json)
+    let erased = admin::change(&identity, "toolrack user erase", json!({"user": id}), erase).await;
+    // They may have the person's words, and do not say whose they are.
+    app.settings.traces.iter().for_each(Traces::forget);
+    erased.map(Json)
 }
 
 /// Why something is left, or nothing was there.

@@ -175,16 +175,16 @@ pub(super) async fn make_call(
     if hops.0 > MAX_HOPS {
         let message =
             format!("the call passed more than {MAX_HOPS} servers; are two servers modules of each other?");
-        let outcome = refuse(&app, identity, call, ErrorKind::Refused, &message).await?;
-        return Ok(reply(outcome, alias).await);
+        let outcome = refuse(&app, identity.clone(), call, ErrorKind::Refused, &message).await?;
+        return reply(&identity, outcome, alias).await;
     }
     // Without keys there is only one user, whatever id another server sends.
     let other = wanted.user_id.filter(|user| *user != identity.caller.user && !identity.keyless);
     if let Some(user) = other {
         if !identity.delegate {
             let message = "this key may not call for another user; leave `user_id` out";
-            let outcome = refuse(&app, identity, call, ErrorKind::PermissionDenied, message).await?;
-            return Ok(reply(outcome, alias).await);
+            let outcome = refuse(&app, identity.clone(), call, ErrorKind::PermissionDenied, message).await?;
+            return reply(&identity, outcome, alias).await;
         }
         if let Err(rule) = check_identifier(&user) {
             let message = format!("`user_id` has to be {rule}");
@@ -209,9 +209,9 @@ pub(super) async fn make_call(
     // A server that calls for its users has no place to show a question.
     let context = if matches!(entry, EntryPoint::Server(_)) { context } else { context.with_questions() };
     // In a task, so that the call is audited also when its client disconnects.
-    let registry = identity.registry;
+    let registry = identity.registry.clone();
     let running = app.backend.spawn(async move { registry.execute(&context, call).await });
-    Ok(reply(running.await.map_err(unfinished)?, alias).await)
+    reply(&identity, running.await.map_err(unfinished)?, alias).await
 }
 
 /// The call that an invalid body names.
@@ -242,7 +242,11 @@ fn unfinished(fault: JoinError) -> ApiError {
 }
 
 /// The reply that every entry point gives, with the status for its outcome. It names the tool as the client did.
-async fn reply(outcome: ToolOutcome, alias: Option<String>) -> Response {
+async fn reply(
+    identity: &Identity,
+    outcome: ToolOutcome,
+    alias: Option<String>,
+) -> Result<Response, ApiError> {
     let failure = outcome.result.as_ref().err();
     let status = match failure.map(|error| error.kind()) {
         Some(ErrorKind::ToolNotFound) => StatusCode::NOT_FOUND,
@@ -265,17 +269,23 @@ async fn reply(outcome: ToolOutcome, alias: Option<String>) -> Response {
         serde_json::to_vec(&body).map_err(|fault| fault.to_string())
     };
     let written = beside(size, write).await.unwrap_or_else(|| Err("the server is being stopped".to_owned()));
-    let mut response = match written {
-        Ok(body) => (status, [(header::CONTENT_TYPE, "application/json")], body).into_response(),
-        Err(fault) => return ApiError::internal(fault).into_response(),
-    };
+    let body = written.map_err(ApiError::internal)?;
+    identity.hold(body.len()).map_err(|_| not_sent())?;
+    let mut response = (status, [(header::CONTENT_TYPE, "application/json")], body).into_response();
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     if let Some(Ok(reads)) = reads.map(|reads| HeaderValue::from_str(&reads.to_string())) {
         response.headers_mut().insert(READS_HEADER, reads);
     }
-    response
+    Ok(response)
+}
+
+/// The call was made, so nothing asks for it to be made again.
+fn not_sent() -> ApiError {
+    let message = "the call was made, but its result is not sent: as much as may be of your requests and their answers is under way, or \
+                   of everybody's";
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "result_not_sent", message)
 }
 
 /// Whole seconds, rounded up, and at least one.

@@ -4,6 +4,7 @@ use axum::{
     Extension, Json,
     extract::State,
     http::{Method, StatusCode},
+    response::Response,
 };
 use jiff::Timestamp;
 use registry_core::{
@@ -86,9 +87,12 @@ pub(super) fn list_operation() -> Operation {
     .answers::<QuestionList>(200, "The pending questions, oldest first.")
 }
 
-pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<QuestionList>, ApiError> {
-    let own = identity.registry.pending_questions_of(&identity.caller.user).await?;
-    Ok(Json(QuestionList { questions: own.into_iter().filter_map(Shown::of).collect() }))
+pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Response, ApiError> {
+    let (registry, user) = (identity.registry.clone(), identity.caller.user.clone());
+    let own = async move { registry.pending_questions_of(&user).await };
+    let shown =
+        |own: Vec<Approval>| QuestionList { questions: own.into_iter().filter_map(Shown::of).collect() };
+    identity.read_json(own, shown).await
 }
 
 /// What has become of a question.
@@ -143,10 +147,20 @@ pub(super) async fn read(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Name(id): Name,
-) -> Result<Json<Detail>, ApiError> {
+) -> Result<Response, ApiError> {
+    let reader = identity.clone();
+    let read = async move {
+        let (detail, kept) = detail(&reader, &id).await?;
+        resume(&app, &reader, &kept);
+        Ok::<_, ApiError>(detail)
+    };
+    identity.read_json(read, |detail| detail).await
+}
+
+async fn detail(identity: &Identity, id: &str) -> Result<(Detail, Approval), ApiError> {
     let registry = &identity.registry;
-    let kept = registry.question(&id).await?.filter(|kept| kept.user == identity.caller.user);
-    let kept = kept.ok_or_else(|| unknown(&id))?;
+    let kept = registry.question(id).await?.filter(|kept| kept.user == identity.caller.user);
+    let kept = kept.ok_or_else(|| unknown(id))?;
     let state = match kept.state {
         ApprovalState::Pending if kept.time_left(registry.clock().now()).is_zero() => "expired",
         ApprovalState::Pending => "pending",
@@ -155,9 +169,8 @@ pub(super) async fn read(
         _ => "withdrawn",
     };
     let call = registry.call_of_question(&kept).await?.map(CallShown::from);
-    resume(&app, &identity, &kept);
-    let question = Shown::of(kept).ok_or_else(|| unknown(&id))?;
-    Ok(Json(Detail { question, state, call }))
+    let question = Shown::of(kept.clone()).ok_or_else(|| unknown(id))?;
+    Ok((Detail { question, state, call }, kept))
 }
 
 /// Makes the call anew where the server that has asked is gone. It is audited like any other, whether or not the client waits.

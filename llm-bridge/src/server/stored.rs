@@ -3,7 +3,13 @@
 
 use std::sync::LazyLock;
 
+use axum::{
+    http::header,
+    response::{IntoResponse, Response},
+};
 use registry_core::UserPlaces;
+use serde::Serialize;
+use tokio::task::spawn_blocking;
 
 use super::{api_error::ApiError, identity::Identity};
 
@@ -33,5 +39,24 @@ impl Identity {
         };
         let failed = |_| ApiError::internal("the store could not be read; see the server's log");
         READERS.task((self.registry.tenant(), &self.caller.user), reading).await.map_err(failed)?
+    }
+
+    /// Answers with something that is read, as `shown` has it: it is written in the same place, since its values take more room than its text.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) async fn read_json<T: Send + 'static, S: Serialize, E: Into<ApiError>>(
+        &self,
+        read: impl Future<Output = Result<T, E>> + Send + 'static,
+        shown: impl FnOnce(T) -> S + Send + 'static,
+    ) -> Result<Response, ApiError> {
+        let written = async move {
+            let read = read.await.map_err(Into::into)?;
+            let write = spawn_blocking(move || serde_json::to_vec(&shown(read)));
+            let written = write.await.map_err(|_| ApiError::internal("the server is being stopped"))?;
+            written.map_err(|fault| ApiError::internal(fault.to_string()))
+        };
+        let body = self.read(written, Vec::len).await?;
+        Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
     }
 }

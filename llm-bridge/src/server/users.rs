@@ -153,6 +153,8 @@ async fn add(
 ) -> Result<(StatusCode, Json<ListedUser>), ApiError> {
     check_new_user(&id).map_err(|rule| ApiError::invalid("id", format!("a user's id has to be {rule}")))?;
     may_give(&identity, level)?;
+    // What is kept under the id of the configured user is that user's.
+    may_change(&identity, &id, None).await?;
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     if store.user(tenant, &id).await?.is_some() {
         let message = format!("there is a user `{id}` already");
@@ -351,7 +353,7 @@ async fn revoke_key(Admin(identity): Admin, Name(id): Name) -> Result<StatusCode
     let key = store.key_of_id(tenant, &id).await?.filter(|key| key.revoked_at.is_none());
     let key = key.ok_or_else(missing)?;
     if let Some(user) = store.user(tenant, &key.user).await? {
-        may_change(&identity, &user.id, user.level)?;
+        may_change(&identity, &user.id, Some(user.level)).await?;
     }
     let revoke = store.revoke_key(tenant, &id, SystemClock.now());
     match admin::change(&identity, "toolrack key revoke", json!({"key": id}), revoke).await? {
@@ -368,16 +370,33 @@ pub(super) fn unknown(id: &str) -> ApiError {
 async fn known(identity: &Identity, id: &str) -> Result<User, ApiError> {
     let user = identity.stored.store().user(identity.registry.tenant(), id).await?;
     let user = user.ok_or_else(|| unknown(id))?;
-    may_change(identity, &user.id, user.level)?;
+    may_change(identity, &user.id, Some(user.level)).await?;
     Ok(user)
 }
 
-/// Refuses changes of a user whose level is above the caller's.
-pub(super) fn may_change(identity: &Identity, user: &str, level: Permission) -> Result<(), ApiError> {
-    if level <= identity.caller.level {
-        return Ok(());
+/// Whether the level of a user is above the caller's. Of who is gone it is not.
+pub(super) async fn is_above(identity: &Identity, user: &str) -> Result<bool, ApiError> {
+    // Nobody is above an owner.
+    if identity.caller.level == Permission::Owner {
+        return Ok(false);
     }
-    Err(ApiError::denied(format!("{user} has the level {level}, which is above yours")))
+    let stored = identity.stored.store().user(identity.registry.tenant(), user).await?;
+    let level = stored.map(|user| user.level).max(identity.configured_level(user).await?);
+    Ok(level.is_some_and(|level| level > identity.caller.level))
+}
+
+/// Refuses changes of a user whose level is above the caller's: the stored one, or that of the configuration, whose user needs no entry.
+pub(super) async fn may_change(
+    identity: &Identity,
+    user: &str,
+    stored: Option<Permission>,
+) -> Result<(), ApiError> {
+    match stored.max(identity.configured_level(user).await?) {
+        Some(level) if level > identity.caller.level => {
+            Err(ApiError::denied(format!("{user} has the level {level}, which is above yours")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn may_give(identity: &Identity, level: Permission) -> Result<(), ApiError> {

@@ -195,6 +195,11 @@ impl Traces {
         self.shared.recent.newest(most)
     }
 
+    /// Forgets the traces that ended lately.
+    pub(crate) fn forget(&self) {
+        self.shared.recent.forget();
+    }
+
     /// Sends what waits, and returns when the collector has it or does not take it in time.
     pub async fn flush(&self) {
         let Some(export) = &self.shared.export else { return };

@@ -92,6 +92,11 @@ impl Recent {
         }
     }
 
+    /// Forgets all of them.
+    pub(super) fn forget(&self) {
+        *self.0.lock() = Kept::default();
+    }
+
     /// The spans of the trace of that id, or of the one with the call of that id, in the order in which they began.
     pub(super) fn find(&self, id: &str) -> Vec<SpanData> {
         let trace_id = (id.len() == 32).then(|| u128::from_str_radix(id, 16).ok()).flatten();

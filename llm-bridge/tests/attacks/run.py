@@ -925,6 +925,54 @@ def _(server):
     refused(server.request("DELETE", chat), 204)
 
 
+def others_are_served(server, seconds):
+    """For so long another user is answered soon."""
+    end = time.monotonic() + seconds
+    while (began := time.monotonic()) < end:
+        refused(server.request("GET", "/api/approval-rules", user="eve"), 200)
+        expect(time.monotonic() - began < 3, f"it took {time.monotonic() - began:.1f} s")
+        time.sleep(0.1)
+
+
+@row("A43", "calls that wait for a person, listed by many at once and not read", memory=500 * MIB)
+def _(server):
+    for number in range(64):
+        call = {"tool_name": "erase", "arguments": {"text": f"{number}" + "a" * (60 << 10)}}
+        refused(server.request("POST", "/execute", call), 202)
+    head = f"GET /api/approvals HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.keys['ada']}\r\n\r\n".encode()
+    readers = [server.socket() for _ in range(CONNECTIONS // 2)]
+    try:
+        for one in readers:
+            one.sendall(head)
+        others_are_served(server, 5)
+        statuses = [one.recv(12).split()[-1] for one in readers]
+        expect(b"200" in statuses and set(statuses) <= {b"200", b"503"}, f"{statuses}")
+    finally:
+        for one in readers:
+            one.close()
+    for waits in json.loads(server.request("GET", "/api/approvals")[1])["approvals"]:
+        refused(server.request("POST", f"/api/approvals/{waits['id']}", {"approve": False}), 200)
+
+
+@row("A44", "chats with settings as long as they may be, listed by many at once", disk=64 * MIB)
+def _(server):
+    settings = {"tools": ["\x01" * 256] * 1000}
+    refused(server.request("POST", "/api/chats", {"settings": settings}), 400)
+    settings = {"tools": [f"{number}" + "a" * 240 for number in range(700)]}
+    chats = []
+    for _ in range(100):
+        status, text = server.request("POST", "/api/chats", {"settings": settings})
+        expect(status == 201, f"{status} {text[:300]}")
+        chats.append(json.loads(text)["id"])
+    lists = lambda _: server.request("GET", "/api/chats?limit=100")
+    flood = threading.Thread(target=lambda: [at_once(CONNECTIONS // 2, lists) for _ in range(4)])
+    flood.start()
+    others_are_served(server, 5)
+    flood.join()
+    for chat in chats:
+        refused(server.request("DELETE", f"/api/chats/{chat}"), 204)
+
+
 @row("A39", "searches in chats for a word that is nearly everywhere", disk=64 * MIB)
 def _(server):
     Model.script = says("done")

@@ -488,6 +488,7 @@ async fn b17_bad_requests_say_what_to_send_and_leave_nothing_behind() {
         json!({"settings": {"top_p": 2}}),
         json!({"settings": {"system": "x".repeat(70_000)}}),
         json!({"settings": {"tools": (0..1001).map(|tool| format!("t{tool}")).collect::<Vec<_>>()}}),
+        json!({"settings": {"tools": vec!["\u{1}".repeat(256); 200]}}),
         json!({"settings": {"unknown": 1}}),
         json!({"title": " "}),
         json!({"title": "x".repeat(300)}),

@@ -12,6 +12,7 @@ use std::{
 use async_trait::async_trait;
 use llm_bridge::{
     server::{Access, BackupFault, BackupFile, ErasePerson, Erased, Examination, MakeBackup, TryTool},
+    traces::Traces,
     turn::TurnsElsewhere,
 };
 use registry_core::{
@@ -91,6 +92,73 @@ async fn u29_an_admin_erases_people_and_nobody_above() {
     let root = without.user("default", "root", Permission::Admin).await;
     let (status, answer) = send(&without, Method::POST, "/api/users/ada/erase", &root, Value::Null).await;
     assert_eq!((status, &answer["error"]["type"]), (StatusCode::NOT_FOUND, &json!("erasure_not_found")));
+}
+
+#[tokio::test]
+async fn b21_the_last_traces_go_with_an_erased_person() {
+    let owner = Caller::new("local", Permission::Owner);
+    let rack = Rack::start_set(owner, |settings| {
+        settings.eraser = Some(Arc::new(Noting::default()));
+        settings.traces = Some(Traces::in_memory(true, 1.0));
+    })
+    .await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    let call = json!({"tool_name": "echo", "arguments": {"text": "hi"}});
+    assert_eq!(send(&rack, Method::POST, "/execute", &ada, call).await.0, StatusCode::OK);
+    let traces = async || {
+        let (_, listed) = send(&rack, Method::GET, "/api/traces", &root, Value::Null).await;
+        listed["traces"].as_array().unwrap().len()
+    };
+    assert_eq!(traces().await, 1);
+    let (status, _) = send(&rack, Method::POST, "/api/users/ada/erase", &root, Value::Null).await;
+    assert_eq!((status, traces().await), (StatusCode::OK, 0));
+}
+
+#[tokio::test]
+async fn b8_nobody_adds_a_user_or_makes_a_key_under_the_id_of_a_configured_user_above() {
+    let rack = Rack::start_set(Caller::new("local", Permission::Owner), |_| {}).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let post = async |path: &str, body: Value| {
+        let (status, answer) = send(&rack, Method::POST, path, &root, body).await;
+        (status, answer["error"]["type"].clone())
+    };
+    let denied = (StatusCode::FORBIDDEN, json!("permission_denied"));
+    assert_eq!(post("/api/users", json!({"id": "local", "level": "user"})).await, denied);
+    // Somebody has added it before.
+    rack.user("default", "local", Permission::User).await;
+    assert_eq!(post("/api/keys", json!({"user": "local"})).await, denied);
+    assert_eq!(post("/api/users/local", json!({"level": "guest"})).await, denied);
+    assert_eq!(post("/api/users", json!({"id": "eve", "level": "user"})).await.0, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn b8_an_admin_answers_for_nobody_above() {
+    let rack = Rack::start(Access::default()).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let waits = async |id: &str, level: Permission| -> (String, String) {
+        let key = rack.user("default", id, level).await;
+        let call = json!({"tool_name": "files.erase", "arguments": {"text": "hi"}});
+        let (_, reply) = send(&rack, Method::POST, "/execute", &key, call).await;
+        (key, reply["approval"].as_str().unwrap().to_owned())
+    };
+    let (boss, of_boss) = waits("boss", Permission::Owner).await;
+    let (_, of_peer) = waits("peer", Permission::Admin).await;
+    let listed = async |key: &str| {
+        let (_, listed) = send(&rack, Method::GET, "/api/approvals", key, Value::Null).await;
+        let listed = listed["approvals"].as_array().unwrap().clone();
+        listed.iter().map(|waits| waits["user"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(!listed(&root).await.contains(&"boss".to_owned()));
+    assert!(listed(&root).await.contains(&"peer".to_owned()));
+    assert!(listed(&boss).await.contains(&"peer".to_owned()));
+    let answer = async |key: &str, id: &str| {
+        let changed = json!({"approve": true, "arguments": {"text": "mine"}});
+        send(&rack, Method::POST, &format!("/api/approvals/{id}"), key, changed).await.0
+    };
+    assert_eq!(answer(&root, &of_boss).await, StatusCode::NOT_FOUND);
+    assert_eq!(answer(&root, &of_peer).await, StatusCode::OK);
+    assert_eq!(answer(&boss, &of_boss).await, StatusCode::OK);
 }
 
 #[tokio::test]

@@ -119,11 +119,15 @@ pub(super) async fn list(
 impl Access {
     /// The chats that are asked for. One search of a user is made at once: it has its place until it ends, also where its client is gone.
     async fn chats(&self, query: &ChatQuery) -> Result<Vec<FoundChat>, ApiError> {
-        if query.words.is_empty() {
-            return Ok(self.store.chats(self.owner(), query).await?);
-        }
         let (store, query) = (Arc::clone(&self.store), query.clone());
         let (tenant, user) = (self.tenant.clone(), self.user.clone());
+        if query.words.is_empty() {
+            let size = |found: &Vec<FoundChat>| found.iter().map(|found| found.chat.title.len()).sum();
+            return self
+                .identity
+                .read(async move { store.chats((&tenant, &user), &query).await }, size)
+                .await;
+        }
         let search = async move { store.chats((&tenant, &user), &query).await };
         let found = self.turns.searching.task(self.owner(), search).await;
         let failed = |_| ApiError::internal("the search failed; see the server's log");

@@ -12,6 +12,8 @@ const MAX_SYSTEM: usize = 64 << 10;
 const MAX_TOOLS: usize = 1000;
 /// The longest name of a model, tool or persona, in bytes.
 const MAX_NAME: usize = 256;
+/// All settings of a chat as they are kept, in bytes of JSON.
+const MAX_KEPT: usize = 192 << 10;
 
 /// The settings of a chat; `null` is the server's default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -94,8 +96,15 @@ impl Settings {
         Ok(changed)
     }
 
+    /// As they are kept.
     pub(super) fn json(&self) -> Result<String, ApiError> {
-        serde_json::to_string(self).map_err(|fault| ApiError::internal(fault.to_string()))
+        let json = serde_json::to_string(self).map_err(|fault| ApiError::internal(fault.to_string()))?;
+        if json.len() > MAX_KEPT {
+            let message =
+                format!("the settings are longer than {} KiB of JSON; choose fewer tools", MAX_KEPT >> 10);
+            return Err(ApiError::invalid("settings", message));
+        }
+        Ok(json)
     }
 
     /// Whether and how much the model thinks.

@@ -22,9 +22,9 @@ const SHOWN: &str = "id, parent, created_at, text, document, ''";
 /// Adds a chat, where the user has room for another one.
 const BEGIN: &str = "INSERT INTO chats (tenant, user_id, id, title, words, titled_by, pinned, created_at, updated_at, leaf, settings,
         turn, turn_seen_at, turn_stops, size)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, '', '', 0, 0
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, '', '', 0, $14
     WHERE (SELECT COUNT(*) < $12 FROM chats WHERE tenant = $1 AND user_id = $2)
-    AND (SELECT COALESCE(SUM(size), 0) < $13 FROM chats WHERE tenant = $1 AND user_id = $2)
+    AND (SELECT COALESCE(SUM(size), 0) + $14 < $13 FROM chats WHERE tenant = $1 AND user_id = $2)
     RETURNING id";
 
 /// Adds a message to a chat that has room for all `$10` bytes and `$11` messages of which it is one.
@@ -36,9 +36,9 @@ const ADD: &str =
     AND (SELECT COALESCE(SUM(size), 0) + $10 <= $15 FROM chats WHERE tenant = $1 AND user_id = $2)
     RETURNING id";
 
-/// Counts what the messages of a chat take.
+/// Counts what the settings and the messages of a chat take.
 const COUNT: &str =
-    "UPDATE chats SET size = (SELECT CAST(COALESCE(SUM(m.size), 0) AS BIGINT) FROM chat_messages m
+    "UPDATE chats SET size = OCTET_LENGTH(settings) + (SELECT CAST(COALESCE(SUM(m.size), 0) AS BIGINT) FROM chat_messages m
         WHERE m.tenant = $1 AND m.user_id = $2 AND m.chat = $3)
     WHERE tenant = $1 AND user_id = $2 AND id = $3";
 
@@ -119,10 +119,12 @@ fn list((tenant, user): (&str, &str), query: &ChatQuery) -> Statement {
         true => String::new(),
         false => format!(" WHERE f.found <> '' OR ({})", has_all("f.words")),
     };
+    // A list shows none of the settings, which may be long.
+    let columns = COLUMNS.replace("settings", "'' AS settings");
     let text = "COALESCE((SELECT m.text FROM chat_messages m \
                 WHERE m.tenant = $1 AND m.user_id = $2 AND m.chat = f.id AND m.id = f.found), '')";
     let sql = format!(
-        "SELECT {COLUMNS}, found, {text} FROM ({chats}) f{matching} \
+        "SELECT {columns}, found, {text} FROM ({chats}) f{matching} \
          ORDER BY pinned DESC, updated_at DESC, id DESC LIMIT {limit}"
     );
     Statement::new(sql, values)
@@ -138,6 +140,7 @@ impl ChatStore for SqlStore {
     ) -> Result<(), ChatError> {
         let StoredChat { id, title, titled_by, pinned, created_at, updated_at, leaf, settings, turn: _ } =
             chat;
+        let size = settings.len();
         let begin = statement!(
             BEGIN,
             tenant,
@@ -152,7 +155,8 @@ impl ChatStore for SqlStore {
             leaf,
             settings,
             limits.max_chats,
-            limits.max_user_bytes
+            limits.max_user_bytes,
+            size
         );
         match self.takes_effect(begin).await? {
             true => Ok(()),
@@ -179,6 +183,7 @@ impl ChatStore for SqlStore {
 
     async fn change_chat(&self, key: ChatKey<'_>, change: ChatChange) -> StoreResult<bool> {
         let ChatChange { title, if_titled_by, pinned, leaf, settings, if_settings } = change;
+        let resizes = settings.is_some();
         let (mut values, mut sets) = (place(key), vec!["id = id".to_owned()]);
         let mut set = |column: &str, value: Value| {
             values.push(value);
@@ -200,7 +205,10 @@ impl ChatStore for SqlStore {
         if_titled_by.into_iter().for_each(|by| only_if("titled_by", by.into()));
         if_settings.into_iter().for_each(|settings| only_if("settings", settings.into()));
         let sql = format!("UPDATE chats SET {} WHERE {HERE}{condition} RETURNING id", sets.join(", "));
-        self.takes_effect(Statement::new(sql, values)).await
+        let mut statements = vec![Statement::new(sql, values)];
+        statements.extend(resizes.then(|| of_chat(COUNT, key, Vec::new())));
+        let rows = self.write_all(statements).await?;
+        Ok(rows.first().is_some_and(|changed| !changed.is_empty()))
     }
 
     async fn delete_chat(&self, key: ChatKey<'_>) -> StoreResult<bool> {

@@ -109,6 +109,7 @@ async fn contract(store: &(impl ChatStore + Store)) {
     let page = store.chats(ADA, &query).await.unwrap();
     assert_eq!(page[0].chat.id, "a", "the list goes on behind a place in it");
     assert_eq!(page.len(), 1);
+    assert_eq!(&*page[0].chat.settings, "", "a list reads no settings");
 
     assert_eq!(ids(store, "grüner tee").await, ["a"], "whatever its case");
     assert_eq!(ids(store, "tee grad").await, [""; 0], "all words are in one message");
@@ -206,23 +207,24 @@ async fn b17_one_turn_of_a_chat_runs_and_one_whose_server_is_gone_does_not() {
 
 async fn bounds(store: &dyn ChatStore) {
     let size = message("m1", None, "12:00:00", "").size();
+    let settings = u64::try_from(chat("a", "12:00:00").settings.len()).unwrap();
     let limits = &ChatLimits {
         max_chats: 2,
         max_messages: 3,
-        max_chat_bytes: size * 2,
-        max_user_bytes: size * 3,
+        max_chat_bytes: settings + size * 2,
+        max_user_bytes: settings * 2 + size * 3,
         ..ChatLimits::DEFAULT
     };
     for id in ["a", "b"] {
         store.begin_chat(ADA, chat(id, "12:00:00"), limits).await.unwrap();
     }
-    let full = Err(ChatError::TooManyChats { max: 2, bytes: size * 3 });
+    let full = Err(ChatError::TooManyChats { max: 2, bytes: limits.max_user_bytes });
     assert_eq!(store.begin_chat(ADA, chat("c", "12:00:00"), limits).await, full);
     let add = |chat, ids: &[&str]| {
         let messages = ids.iter().map(|id| message(id, None, "12:00:00", "")).collect();
         store.add_chat_messages(key(chat), messages, limits)
     };
-    let chat_full = Err(ChatError::ChatFull { max: 3, bytes: size * 2 });
+    let chat_full = Err(ChatError::ChatFull { max: 3, bytes: limits.max_chat_bytes });
     assert_eq!(add("a", &["m1", "m2", "m3"]).await, chat_full);
     assert!(store.chat_messages(key("a")).await.unwrap().is_empty(), "all or none");
     add("a", &["m1", "m2"]).await.unwrap();
@@ -231,6 +233,12 @@ async fn bounds(store: &dyn ChatStore) {
     add("b", &["m1"]).await.unwrap();
     store.delete_chat_messages(key("a"), &["m1".to_owned()], "").await.unwrap();
     add("b", &["m2"]).await.unwrap();
+    store.delete_chat_messages(key("b"), &["m1".to_owned(), "m2".to_owned()], "").await.unwrap();
+    let long = Some("x".repeat(usize::try_from(size).unwrap()).into());
+    let long = ChatChange { settings: long, ..ChatChange::default() };
+    assert_eq!(store.change_chat(key("a"), long).await, Ok(true));
+    assert_eq!(add("a", &["m1"]).await, chat_full, "the settings count");
+    add("b", &["m1", "m2"]).await.unwrap();
     let limits = &ChatLimits { max_messages: 2, ..ChatLimits::DEFAULT };
     let messages = vec![message("m3", None, "12:00:00", "")];
     let long = Err(ChatError::ChatFull { max: 2, bytes: limits.max_chat_bytes });
