@@ -308,7 +308,7 @@ export async function consoleUpkeep(browser) {
   await check('u29 documents are added, searched and removed', async () => {
     await go(page, 'documents');
     await page.click('#section .bar button.main');
-    await page.setInputFiles('#documents-add input:not([webkitdirectory])', { name: 'tea.md', mimeType: 'text/markdown', buffer: Buffer.from('# Tea\n\nGreen tea is steeped at 75 degrees.\n') });
+    await page.setInputFiles('#documents-add input[type="file"]:not([webkitdirectory])', { name: 'tea.md', mimeType: 'text/markdown', buffer: Buffer.from('# Tea\n\nGreen tea is steeped at 75 degrees.\n') });
     await page.waitForSelector('#documents-list :text("tea.md")');
     await page.keyboard.press('Escape');
     await row(page, 'uploads/local/tea.md').waitFor();

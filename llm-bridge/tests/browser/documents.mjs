@@ -147,6 +147,21 @@ export async function documents(browser) {
     equal(await page.evaluate(() => document.activeElement.id), 'documents-open', 'focus on the page');
   });
 
+  await check('documents are added to a folder that is named, which is offered from then on', async () => {
+    await page.click('#documents-open');
+    await page.fill('#documents-into', ' tea/black/ ');
+    const picker = page.waitForEvent('filechooser');
+    await page.click('#documents-files');
+    await (await picker).setFiles({ name: 'assam.md', mimeType: 'text/markdown', buffer: Buffer.from('# Assam\n\nStrong.\n') });
+    await added(page, '1 added.');
+    equal(await listed(page, 'uploads/local/tea/black'), ['assam.md'], 'documents in it');
+    equal(await page.locator('#documents-folders option').evaluateAll((all) => all.map(({ value }) => value)), ['notes', 'notes/deep', 'tea/black'], 'folders');
+    await page.click('[aria-label="Remove assam.md"]');
+    await page.click('.removal .danger');
+    await page.waitForSelector('.document-name:text-is("assam.md")', { state: 'detached' });
+    await closed(page);
+  });
+
   await check('a folder is chosen, and removed with all that is in it', async () => {
     await page.click('#documents-open');
     const picker = page.waitForEvent('filechooser');

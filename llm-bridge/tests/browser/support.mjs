@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
 export const URL_UNDER_TEST = new URL(process.env.TOOLRACK_URL ?? 'http://127.0.0.1:7331/').href;
-export const WAIT = 20_000;
+export const WAIT = 60_000;
 export const QUESTION = 'What is (17 + 4) * 23?';
 export const ERASE = 'Erase the note "milk".';
 
@@ -93,9 +93,9 @@ export const atRest = (page) => page.evaluate(() => Promise.all(document.getAnim
   .filter((animation) => Number.isFinite(animation.effect?.getComputedTiming().endTime)).map(({ finished }) => finished.catch(() => {}))).then(() => true));
 
 /** Waits until the answer has ended, and all of it is drawn. */
-export async function idle(page) {
-  await page.waitForSelector('#stop', { state: 'hidden' });
-  await page.waitForSelector('.text[aria-busy]', { state: 'detached' });
+export async function idle(page, timeout = WAIT) {
+  await page.waitForSelector('#stop', { state: 'hidden', timeout });
+  await page.waitForSelector('.text[aria-busy]', { state: 'detached', timeout });
 }
 
 export const answerText = (page) => page.locator('.answer:last-child .text').allInnerTexts().then((texts) => texts.join('\n'));

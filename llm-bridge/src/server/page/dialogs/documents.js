@@ -2,10 +2,10 @@
 
 import { useEffect, useRef } from '../vendor/hooks.js';
 import { html } from '../state/html.js';
-import { add, forget, library, libraryFailure, loadLibrary, offered, remove, sending, share, status, transfers } from '../state/documents.js';
+import { add, forget, into, library, libraryFailure, loadLibrary, offered, remove, sending, share, status, transfers } from '../state/documents.js';
 import { t } from '../state/language.js';
 import { chosen } from '../state/picked.js';
-import { dialog } from '../state/store.js';
+import { account, dialog } from '../state/store.js';
 import { moment, number, oneLine, size } from '../text/format.js';
 import { Dialog } from '../components/dialog.js';
 import { useFocus } from '../components/focus.js';
@@ -19,6 +19,7 @@ export function Documents() {
   useEffect(() => { loadLibrary(); }, []);
   const close = () => {
     forget();
+    into.value = '';
     dialog.value = '';
   };
   const { documents, total } = library.value ?? { documents: [], total: 0 };
@@ -32,7 +33,7 @@ export function Documents() {
   };
   return html`<${Dialog} id="documents" title=${t.documents} about=${html`<p id="documents-total">${failure ? '' : number(total)}</p>`} onClose=${close}>
     <p class="documents-about">${t.documentsAbout}</p>
-    ${!failure && library.value?.may_add && html`<${Pickers} extensions=${library.value.extensions} />`}
+    ${!failure && library.value?.may_add && html`<${Pickers} extensions=${library.value.extensions} folders=${ownFolders(documents)} />`}
     ${offered.value.length > 0 && html`<${Offer} onAnswer=${toList} />`}
     <div class="documents-state">
       <p id="documents-status" role="status">${status.value}</p>
@@ -48,8 +49,8 @@ export function Documents() {
   </${Dialog}>`;
 }
 
-/** @param {{ extensions: string[] }} properties */
-function Pickers({ extensions }) {
+/** @param {{ extensions: string[], folders: string[] }} properties `folders` that the user has */
+function Pickers({ extensions, folders }) {
   const files = useRef(/** @type {HTMLInputElement | null} */ (null));
   const folder = useRef(/** @type {HTMLInputElement | null} */ (null));
   const take = (/** @type {any} */ event) => add(chosen(event.target));
@@ -57,6 +58,9 @@ function Pickers({ extensions }) {
     <button id="documents-files" class="main" type="button" onClick=${() => files.current?.click()}>${t.addFiles}</button>
     <button id="documents-folder" type="button" onClick=${() => folder.current?.click()}>${t.addFolder}</button>
     <span>${t.orDrop}</span>
+    <label><span>${t.folder}</span><input id="documents-into" list="documents-folders" maxlength="1000" autocomplete="off" spellcheck="false" placeholder=${t.folderAbout}
+      value=${into} onInput=${(/** @type {any} */ event) => { into.value = event.target.value; }} /></label>
+    <datalist id="documents-folders">${folders.map((name) => html`<option value=${name}></option>`)}</datalist>
     <input type="file" multiple hidden ref=${files} accept=${extensions.map((end) => `.${end}`).join(',')} onChange=${take} />
     <input type="file" webkitdirectory hidden ref=${folder} onChange=${take} />
   </div>`;
@@ -119,6 +123,15 @@ function Removal({ path, what, word, onRemoved }) {
     remove(path, what);
   };
   return html`<span class="removal"><${Sure} word=${word} label=${t.removeWhat(what)} question=${t.removeQuestion(what)} quiet yes=${t.remove} no=${t.keep} onSure=${sure} /></span>`;
+}
+
+/**
+ * The folders of what the user has added, as they are named when something is added.
+ * @param {DocumentRow[]} documents
+ */
+function ownFolders(documents) {
+  const own = `uploads/${account.value?.user}/`;
+  return [...new Set(documents.map(({ path }) => `${parts(path).folder}/`).filter((folder) => folder.startsWith(own) && folder !== own).map((folder) => folder.slice(own.length, -1)))].sort();
 }
 
 /**

@@ -276,6 +276,8 @@ export default {
   dropForDocuments: 'Als Dokumente teilen',
   dropForDocumentsAbout: 'Texte, PDF, Office-Dokumente, Mails und andere lesbare Dateien, oder Ordner davon. Werkzeuge durchsuchen sie, und alle Benutzer dieses Servers können sie finden.',
   filesAdded: 'Dateien, die hinzugefügt werden',
+  folder: 'Ordner',
+  folderAbout: 'etwa notizen/2026',
   kindCannotBeRead: (ends) => `Dateien dieser Art lassen sich nicht lesen. Lesbar sind: ${ends}`,
   leftOut: (number) => `${count(number, 'versteckte Datei oder andere Art', 'versteckte Dateien oder andere Arten')} ausgelassen`,
   mayNotAdd: 'Sie dürfen hier keine Dokumente hinzufügen.',

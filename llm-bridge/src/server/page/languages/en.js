@@ -224,6 +224,8 @@ export default {
   dropForDocuments: 'Share as documents',
   dropForDocumentsAbout: 'Texts, PDF, office documents, mail and other files that can be read, or folders of them. Tools search them, and every user of this server can find them.',
   filesAdded: 'Files that are added',
+  folder: 'Folder',
+  folderAbout: 'such as notes/2026',
   kindCannotBeRead: (/** @type {string} */ ends) => `Files of this kind cannot be read. These can: ${ends}`,
   leftOut: (/** @type {number} */ number) => `${count(number, 'hidden file or of another kind', 'hidden files or of other kinds')} left out`,
   mayNotAdd: 'You may not add documents here.',

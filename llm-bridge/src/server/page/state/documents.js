@@ -13,6 +13,8 @@ export const library = signal(/** @type {Library | null} */ (null));
 export const libraryFailure = signal('');
 /** What was dropped, and is shared once the person says so. */
 export const offered = signal(/** @type {Picked[]} */ ([]));
+/** The folder that they are added to: the user's own, where it is empty. */
+export const into = signal('');
 /** The files that are added. */
 export const transfers = signal(/** @type {Transfer[]} */ ([]));
 /** How that went. */
@@ -89,9 +91,10 @@ export async function add(files) {
   const known = await mayAdd();
   if (!known) return;
   forget();
+  const below = into.value.split('/').map((part) => part.trim()).filter(Boolean);
   const wanted = files.filter(({ name }) => isWanted(name, known.extensions));
   leftOut += files.length - wanted.length;
-  transfers.value = [...transfers.value, ...wanted.map(({ name, file }) => ({ name, file, state: t.transferWaits, outcome: '', part: 0 }))];
+  transfers.value = [...transfers.value, ...wanted.map(({ name, file }) => ({ name: [...below, name].join('/'), file, state: t.transferWaits, outcome: '', part: 0 }))];
   status.value = t.adding(transfers.value.length);
   if (!sending.value) await send(known);
 }
