@@ -212,11 +212,12 @@ pub(super) fn done_on_line(text: &str, at: usize, eof: bool) -> Step {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b',' | b';');
     let length = text.bytes().skip(at).take(MAX_BLANK).take_while(blank).count();
     let behind = rest(text, at + length);
-    let separated = || cut(text, at..at + length).contains([',', ';']);
+    let separated = cut(text, at..at + length).contains([',', ';']);
     match behind.bytes().next() {
         None if !eof && length < MAX_BLANK => Step::More,
+        // What separates calls, or ends the last one as a statement, belongs to it.
+        None | Some(b'\n' | b'{' | b'[') if separated => Step::Done(at + length),
         None | Some(b'\n' | b'{') => Step::Done(at),
-        Some(b'[') if separated() => Step::Done(at),
         Some(b'`') if behind.starts_with("```") => Step::Done(at),
         Some(b'`') if "```".starts_with(behind) && !eof => Step::More,
         _ => match if eof { Delimiters::get().at_end(behind) } else { Delimiters::get().at(behind) } {

@@ -16,7 +16,7 @@ pub(super) const SIDE: &[&str] = &["id", "type", "tool_call_id", "call_id", "ind
 /// The members that may hold name and arguments, as in the shape of the OpenAI interface.
 pub(super) const NESTED: &[&str] = &["function", "tool_call", "function_call", "functionCall", "toolUse"];
 /// The only member of an object around an array of calls, as in the answers of the OpenAI interface and for its parallel calls.
-pub(super) const LISTED: &[&str] = &["tool_calls", "tool_uses"];
+pub(super) const LISTED: &[&str] = &["tool_calls", "tool_uses", "function_calls"];
 /// Other names of the members, which count where they name an offered tool.
 const OTHER_NAMES: &[&str] = &["tool", "tool_name", "function_name", "action", "recipient_name"];
 const OTHER_ARGUMENTS: &[&str] = &["input", "tool_input", "action_input"];

@@ -8,8 +8,11 @@ use super::{
     table::{DelimiterKind, Dialect, Form},
 };
 
-/// Info strings of fences that can hold calls.
-const INFO: &[&str] = &["", "json", "xml", "tool_call", "tool_calls", "tool_code", "tool"];
+/// Info strings of fences that can hold calls, as they can hold anything else.
+const INFO: &[&str] = &["", "json", "xml"];
+/// Info strings that say so.
+const CALLS: &[&str] =
+    &["tool_call", "tool_calls", "tool_code", "tool_use", "tool", "function_call", "function_calls"];
 /// Only so far is looked for what keeps the result of a call.
 const MAX_KEPT: usize = 128;
 /// A longer first line is no fence that can hold calls.
@@ -65,12 +68,11 @@ pub(super) fn opening(text: &str, delimiter: u8, eof: bool) -> Opening {
     // Only so much of the line counts as is looked at however the text comes in.
     let line = cut(text, ticks..text.floor_char_boundary(ticks + MAX_INFO));
     let info = line.split_once('\n').map(|(info, _)| info);
-    let known = |info: &str| INFO.iter().find(|known| info.trim().eq_ignore_ascii_case(known));
-    match (info, info.and_then(known)) {
+    let is_one = |info: &str, of: &[&str]| of.iter().any(|known| info.trim().eq_ignore_ascii_case(known));
+    let named = info.is_some_and(|info| is_one(info, CALLS));
+    match (info, named || info.is_some_and(|info| is_one(info, INFO))) {
         _ if delimiter == b'`' && info.unwrap_or(line).contains('`') => Opening::None,
-        (Some(info), Some(known)) if delimiter == b'`' => {
-            Opening::Holds(ticks, ticks + info.len() + 1, known.starts_with("tool"))
-        }
+        (Some(info), true) if delimiter == b'`' => Opening::Holds(ticks, ticks + info.len() + 1, named),
         (None, _) if text.len() < ticks + MAX_INFO && !eof => Opening::More,
         _ => Opening::Shows(ticks),
     }

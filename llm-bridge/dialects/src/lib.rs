@@ -69,6 +69,9 @@
 //! words may be ended by another, where its own end does not follow. Thinking that is never closed is
 //! ended by such calls as well. A call after which the thinking goes on was weighed, not made.
 //!
+//! Only where an answer begins: what begins with a character that prose is full of (`◁think▷`), and sentences
+//! (`Here is my thought process:`), which have to be followed by the one that ends the thinking.
+//!
 //! Special tokens of the dialects that mean nothing to a reader come out as [`Event::Frame`], but not in code, in
 //! quotes, or in what could not be parsed. Those that end a message do so at the end of the text only.
 //!

@@ -135,7 +135,11 @@ impl Offered {
         }
         // Where the names are unknown, only one that is written twice is that of no tool.
         let is_tool = |space: &str, bare: &str| self.tools.contains_key(bare) || self.any && space == bare;
-        let splits = [name.split_once('.'), name.rsplit_once(':')];
+        let unnumbered = without_number(&name);
+        if self.tools.contains_key(unnumbered) {
+            return unnumbered.to_owned();
+        }
+        let splits = [name.split_once('.'), name.rsplit_once(':'), unnumbered.split_once('.')];
         let bare = splits.into_iter().flatten().find(|(space, bare)| is_tool(space, bare));
         bare.map(|(_, bare)| bare.to_owned()).unwrap_or(name)
     }
@@ -224,6 +228,12 @@ impl Offered {
     pub(super) fn tags(&self) -> &[TagLine] {
         &self.tags
     }
+}
+
+/// The name without the number of the call after it.
+fn without_number(name: &str) -> &str {
+    let is_number = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    name.rsplit_once(':').filter(|(_, number)| is_number(number)).map_or(name, |(bare, _)| bare)
 }
 
 impl OfferedTool {

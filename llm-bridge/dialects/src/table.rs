@@ -38,6 +38,8 @@ pub struct Dialect {
     pub forms: &'static [Form],
     /// Opening and closing delimiters of its models' thinking.
     pub thinking: &'static [(&'static str, &'static str)],
+    /// Sentences with which an answer begins its thinking, and ends it. To others they are sentences like any.
+    pub(super) spoken: &'static [(&'static str, &'static str)],
     /// Special tokens that mean nothing to the reader of an answer.
     pub noise: &'static [&'static str],
     /// Tokens that mean nothing to the reader where an answer ends with them.
@@ -70,6 +72,7 @@ impl Dialect {
             close: &[],
             forms,
             thinking: &[],
+            spoken: &[],
             noise: &[],
             stops: &[],
             around: &[],
@@ -97,6 +100,12 @@ impl Dialect {
     /// The row with these thinking delimiters.
     pub const fn thinking(mut self, thinking: &'static [(&'static str, &'static str)]) -> Self {
         self.thinking = thinking;
+        self
+    }
+
+    /// The row with these sentences around thinking.
+    pub(super) const fn spoken(mut self, spoken: &'static [(&'static str, &'static str)]) -> Self {
+        self.spoken = spoken;
         self
     }
 

@@ -82,6 +82,16 @@ impl<'a> Shape<'a> {
         Self::any(self.root, found)
     }
 
+    /// The value, as JSON, among those to which the schema limits this place that is written as this text; nothing if there is none.
+    pub(super) fn choice(&self, text: &str) -> Option<String> {
+        let choices =
+            self.alternatives.iter().flat_map(|schema| list(schema, "enum").chain(schema.get("const")));
+        let named = |text: &str| choices.clone().any(|choice| choice.as_str() == Some(text));
+        let quoted = || serde_json::from_str::<String>(text).ok().filter(|text| named(text));
+        let choice = if named(text) { Some(text.to_owned()) } else { quoted() }?;
+        Some(Value::String(choice).to_string())
+    }
+
     /// Whether the schema says anything of this place.
     pub(super) fn is_known(&self) -> bool {
         !self.alternatives.is_empty()
@@ -99,7 +109,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-fn list<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+fn list<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> + Clone {
     schema.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
@@ -140,9 +150,22 @@ impl Types {
         self.0 == STRING
     }
 
+    /// Texts fit, and other values that may be written as a text is.
+    pub(super) fn is_mixed(self) -> bool {
+        self.has_text() && !self.is_text()
+    }
+
     /// Writes the text as JSON onto `out`; true if it had to be repaired.
     pub(super) fn write(self, text: &str, out: &mut String) -> bool {
         let short = text.trim();
+        if !self.has_text()
+            && short.starts_with('"')
+            && let Ok(inner) = serde_json::from_str::<String>(short)
+        {
+            // A string where none fits holds the value.
+            self.write(&inner, out);
+            return true;
+        }
         if let Some(literal) = self.literal(short) {
             out.push_str(literal);
             return false;

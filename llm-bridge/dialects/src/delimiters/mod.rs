@@ -1,6 +1,7 @@
 //! All delimiters of all dialects in one sorted table that is walked byte by byte, as a trie would be.
 
 mod finder;
+mod meaning;
 mod words;
 
 use std::{ops::Range, sync::LazyLock};
@@ -15,33 +16,8 @@ use super::{
     table::{DelimiterKind, Dialect, Form, others},
 };
 pub(super) use finder::{Finder, Needles};
+pub(super) use meaning::Meaning;
 use words::{Word, Words};
-
-/// What a delimiter can open or close; several rows may share one.
-#[derive(Debug, Default)]
-pub(super) struct Meaning {
-    pub(super) text: &'static str,
-    /// Dialects it opens, with what it is to them.
-    pub(super) calls: Vec<(&'static Dialect, DelimiterKind)>,
-    /// The pair of thinking delimiters it opens.
-    pub(super) think: Option<usize>,
-    /// The pairs of thinking delimiters it closes, as a bit set.
-    pub(super) unthink: u64,
-    /// It closes calls.
-    pub(super) closes: bool,
-    /// It means nothing to the reader.
-    pub(super) noise: bool,
-    /// It means nothing to the reader at the end of an answer.
-    pub(super) stops: bool,
-    /// The dialect whose models write it around an answer.
-    pub(super) around: Option<&'static str>,
-    /// It opens thinking, and is a word of prose, too.
-    pub(super) generic: bool,
-    /// What follows is said by somebody else: the user, or a tool.
-    pub(super) foreign: bool,
-    /// A suffix may stand before its last bracket.
-    suffixed: bool,
-}
 
 /// How many pairs of thinking delimiters are distinguished.
 const MAX_THINKING: usize = 63;
@@ -59,6 +35,8 @@ pub(super) struct Delimiters {
     words: Vec<(&'static str, &'static Dialect)>,
     in_text: Lookout,
     in_message: Lookout,
+    in_rare: Lookout,
+    in_begun: Lookout,
     /// What stands after names that open calls where a line starts.
     names: Vec<(&'static str, &'static Dialect)>,
     /// What may stand before such names.
@@ -70,10 +48,26 @@ pub(super) struct Delimiters {
     thinking: Vec<(&'static str, &'static str)>,
     /// Those of them that are words of prose, as a bit set.
     generic: u64,
+    /// Those of them that begin with what prose is full of, as a bit set.
+    rare: u64,
+    /// Sentences around thinking.
+    spoken: Vec<(&'static str, &'static str)>,
     /// Lines without a meaning at the beginning of an answer.
     lines: Vec<(&'static str, &'static Dialect)>,
     /// What stands before a recipient, for each dialect that speaks in messages.
     headers: Vec<(&'static str, &'static Dialect)>,
+}
+
+/// Where in an answer something is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Within {
+    Text,
+    /// The thinking of a message, in which the next header may stand.
+    Message,
+    /// Thinking whose end begins with what prose is full of.
+    RareThinking,
+    /// The text of an answer that has begun with a line of a dialect.
+    BegunAnswer,
 }
 
 /// What is looked for within a line.
@@ -112,7 +106,12 @@ impl Delimiters {
             for delimiter in row.delimiters {
                 match delimiter.kind {
                     DelimiterKind::Section | DelimiterKind::Word => {}
-                    DelimiterKind::Line => words.push((delimiter.text.trim_start(), *row)),
+                    DelimiterKind::Line => {
+                        words.push((delimiter.text.trim_start(), *row));
+                        if !row.starts.is_empty() && !delimiter.text.starts_with(char::is_alphanumeric) {
+                            entry(&mut sorted, delimiter.text).calls.push((row, delimiter.kind));
+                        }
+                    }
                     DelimiterKind::Name => names.push((delimiter.text, *row)),
                     kind => entry(&mut sorted, delimiter.text).calls.push((row, kind)),
                 }
@@ -156,7 +155,7 @@ impl Delimiters {
         for (index, (open, close)) in thinking.iter().enumerate() {
             // A sentence begins thinking only in a prompt.
             if !open.starts_with(char::is_alphanumeric) {
-                entry(&mut sorted, open).think = Some(index);
+                entry(&mut sorted, open).think |= 1 << index;
             }
             entry(&mut sorted, close).unthink |= 1 << index;
         }
@@ -175,16 +174,21 @@ impl Delimiters {
         let ranges = (0..=u8::MAX).map(range).collect();
         // The longest word is asked first.
         words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
-        let lookout = |headers: bool| {
+        let lookout = |kind: Within| {
+            let headers = matches!(kind, Within::Message | Within::RareThinking);
             let rows = rows.iter().copied().filter(|row| row.header.is_some() == headers);
             let words = Words::new(rows.flat_map(Word::all));
             // What is in nearly every text comes first.
-            let delimiters = sorted.iter().filter_map(|delimiter| delimiter.text.bytes().next());
-            let needles =
-                Needles::new([b'\n', b'`', b'<'].into_iter().chain(delimiters).chain(words.signs()));
+            let is_sought = |delimiter: &&Meaning| match kind {
+                Within::Text | Within::Message => !is_rare(delimiter.text) && !delimiter.is_sign(),
+                Within::RareThinking => !delimiter.is_sign(),
+                Within::BegunAnswer => !is_rare(delimiter.text),
+            };
+            let delimiters = sorted.iter().filter(is_sought);
+            let firsts = delimiters.filter_map(|delimiter| delimiter.text.bytes().next());
+            let needles = Needles::new([b'\n', b'`', b'<'].into_iter().chain(firsts).chain(words.signs()));
             Lookout { words, needles }
         };
-        let (in_text, in_message) = (lookout(false), lookout(true));
         let addresses = |row: &'static Dialect| {
             let header = row.header.into_iter();
             header.flat_map(move |header| {
@@ -196,7 +200,7 @@ impl Delimiters {
         let lines: Vec<_> = rows.iter().flat_map(|row| row.starts.iter().map(|line| (*line, *row))).collect();
         let tag = |form: &Form| matches!(form, Form::Named(style) if is_tag(&style.head));
         let tool_tags = rows.iter().copied().filter(|row| row.forms.iter().any(tag)).collect();
-        let bare = rows.into_iter().filter(|row| row.delimiters.is_empty()).collect();
+        let bare = rows.iter().copied().filter(|row| row.delimiters.is_empty()).collect();
         let head = |form: &Form| match form {
             Form::Named(NamedStyle { head: Head::Between { open: "", before, .. }, .. }) => Some(*before),
             _ => None,
@@ -208,9 +212,12 @@ impl Delimiters {
             .chain(spaces.iter().copied())
             .chain([FIRST, SPEAKER])
             .filter_map(|word| word.bytes().next());
-        let starts = begins.chain([b'`', b'~', b'{', b'[']).collect();
+        let rare = thinking.iter().map(|(open, _)| *open).filter(|open| is_rare(open));
+        let spoken: Vec<_> = rows.iter().flat_map(|row| row.spoken.iter().copied()).collect();
+        let thoughts =
+            rare.chain(spoken.iter().map(|(open, _)| *open)).filter_map(|open| open.bytes().next());
+        let starts = begins.chain(thoughts).chain([b'`', b'~', b'{', b'[']).collect();
         Self {
-            sorted,
             ranges,
             bare,
             words,
@@ -218,12 +225,17 @@ impl Delimiters {
             spaces,
             tool_tags,
             starts,
-            generic: bits(&thinking),
-            thinking,
+            generic: bits(&thinking, |pair| THINK.contains(pair)),
+            rare: bits(&thinking, |(open, _)| is_rare(open)),
+            spoken,
             lines,
             headers,
-            in_text,
-            in_message,
+            in_text: lookout(Within::Text),
+            in_message: lookout(Within::Message),
+            in_rare: lookout(Within::RareThinking),
+            in_begun: lookout(Within::BegunAnswer),
+            thinking,
+            sorted,
         }
     }
 
@@ -272,9 +284,24 @@ impl Delimiters {
         self.generic
     }
 
-    /// What is looked for within a line: in the thinking of a message, or else.
-    pub(super) fn lookout(&self, in_message: bool) -> &Lookout {
-        if in_message { &self.in_message } else { &self.in_text }
+    /// Those of them that begin with what prose is full of, as a bit set: they open only where an answer begins.
+    pub(super) fn rare(&self) -> u64 {
+        self.rare
+    }
+
+    /// Sentences around thinking.
+    pub(super) fn spoken(&self) -> &[(&'static str, &'static str)] {
+        &self.spoken
+    }
+
+    /// What is looked for within a line.
+    pub(super) fn lookout(&self, place: Within) -> &Lookout {
+        match place {
+            Within::Text => &self.in_text,
+            Within::Message => &self.in_message,
+            Within::RareThinking => &self.in_rare,
+            Within::BegunAnswer => &self.in_begun,
+        }
     }
 
     /// Whether something that only a line's start can hold could begin with this byte.
@@ -335,10 +362,18 @@ impl Delimiters {
     }
 }
 
-/// The pairs that are words of prose, as a bit set.
-fn bits(thinking: &[(&'static str, &'static str)]) -> u64 {
-    let generic = thinking.iter().enumerate().filter(|(_, pair)| THINK.contains(pair));
-    generic.fold(0, |bits, (index, _)| bits | 1 << index)
+/// Such pairs, as a bit set.
+fn bits(
+    thinking: &[(&'static str, &'static str)],
+    are_such: impl Fn(&(&'static str, &'static str)) -> bool,
+) -> u64 {
+    let such = thinking.iter().enumerate().filter(|(_, pair)| are_such(pair));
+    such.fold(0, |bits, (index, _)| bits | 1 << index)
+}
+
+/// Whether a delimiter of thinking begins with a byte that prose is full of, as that of quotes and dashes.
+fn is_rare(delimiter: &str) -> bool {
+    !delimiter.is_ascii() && !delimiter.starts_with(|first: char| first.is_ascii())
 }
 
 fn depth_of(delimiter: &Meaning) -> usize {
@@ -361,36 +396,6 @@ pub fn thinking_ends() -> impl Iterator<Item = &'static str> {
     ends.map(|end| end.text)
 }
 
-impl Meaning {
-    /// Whether it is a token that nothing else is written as.
-    pub(super) fn is_special(&self) -> bool {
-        self.text.starts_with("<|") || self.text.starts_with("<｜") || self.text.ends_with("|>")
-    }
-
-    /// Its length where the text, which is at its end, begins with it.
-    fn at_end(&self, text: &str) -> Option<usize> {
-        if text.starts_with(self.text) {
-            return Some(self.text.len());
-        }
-        let behind =
-            self.text.strip_suffix('>').filter(|_| self.suffixed).and_then(|stem| text.strip_prefix(stem))?;
-        suffix::length(behind).ok().flatten().map(|length| text.len() - behind.len() + length)
-    }
-
-    /// The dialects it can open: the pinned one only, and none by a weak delimiter if `strong` is asked for.
-    pub(super) fn rows(&self, only: Option<&str>, strong: bool) -> Vec<(&'static Dialect, DelimiterKind)> {
-        let fits = |row: &&(&'static Dialect, DelimiterKind)| {
-            only.is_none_or(|only| only == row.0.name) && !(strong && row.1 == DelimiterKind::Inner)
-        };
-        self.calls.iter().filter(fits).copied().collect()
-    }
-
-    /// It begins the header of a message.
-    pub(super) fn is_header(&self) -> bool {
-        self.calls.iter().any(|(_, kind)| *kind == DelimiterKind::Header)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -403,7 +408,7 @@ mod tests {
         );
         assert!(matches!(delimiters.at("<think"), Found::Partial));
         assert!(
-            matches!(delimiters.at("<thinking>"), Found::Delimiter(delimiter, 10) if delimiter.think.is_some())
+            matches!(delimiters.at("<thinking>"), Found::Delimiter(delimiter, 10) if delimiter.think != 0)
         );
         assert!(matches!(delimiters.at("<thin air"), Found::Nothing));
         assert!(matches!(delimiters.at_end("<think"), Found::Nothing));
@@ -411,8 +416,8 @@ mod tests {
 
     #[test]
     fn looks_for_nothing_that_prose_is_full_of() {
-        for in_message in [false, true] {
-            let needles = &Delimiters::get().lookout(in_message).needles;
+        for place in [Within::Text, Within::Message, Within::BegunAnswer] {
+            let needles = &Delimiters::get().lookout(place).needles;
             let prose = "“It’s — so they say… – not «here»”, ‹there›: 1.5 × 2 • 港口建于十四世纪。";
             for length in [prose.len(), 12] {
                 assert!(

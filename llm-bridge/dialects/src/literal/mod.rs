@@ -117,6 +117,8 @@ pub(super) struct Literals {
     unnamed: usize,
     /// What may close the calls.
     closes: &'static [&'static str],
+    /// A delimiter says that it is a call: slips are mended that else would say it is none.
+    marked: bool,
     /// Where a string may have ended whose end is missing, and what had been written up to there.
     early: Option<(usize, usize)>,
     /// How many brackets were open there.
@@ -140,6 +142,7 @@ impl Literals {
             around: false,
             unnamed: 0,
             closes: &[],
+            marked: false,
             early: None,
             depth: 0,
             whole: false,
@@ -151,9 +154,10 @@ impl Literals {
         Self { positions, ..self }
     }
 
-    /// The reader of calls that one of these may close.
-    pub(super) fn closed_by(self, closes: &'static [&'static str]) -> Self {
-        Self { closes: if self.style.is_python() { &[] } else { closes }, ..self }
+    /// The reader of calls that one of these may close. `marked`: a delimiter stands before them.
+    pub(super) fn closed_by(self, closes: &'static [&'static str], marked: bool) -> Self {
+        let closes = if marked || !self.style.is_python() { closes } else { &[] };
+        Self { closes, marked, ..self }
     }
 
     /// The reader of a call that may stand in another bracket of its own kind.
@@ -268,7 +272,18 @@ impl Literals {
                     self.part = if self.keyed() { Part::Key } else { Part::Value };
                     return None;
                 }
-                if byte == self.closer(self.stack.len()) { self.close(out) } else { Some(Read::Fail) }
+                if byte == self.closer(self.stack.len()) {
+                    return self.close(out);
+                }
+                match self.forgotten_comma(text, eof) {
+                    Is::Yes => {
+                        self.repaired = true;
+                        self.part = Part::Key;
+                        None
+                    }
+                    Is::Open => Some(Read::More),
+                    Is::No => Some(Read::Fail),
+                }
             }
             Part::Text(_) | Part::Ended(_) => Some(Read::Fail),
         }
@@ -287,9 +302,28 @@ impl Literals {
         if self.stack.len() == 1 { self.style.assign } else { b':' }
     }
 
-    /// Whether this stands for what assigns values: what assigns in an ordinary call.
+    /// Whether this stands for what assigns values: what assigns in an ordinary call, or in an object.
     fn assigns(&self, byte: u8) -> bool {
-        byte == b'=' && self.stack.len() == 1 && !self.style.is_python()
+        let other = if self.style.is_python() { self.marked.then_some(b':') } else { Some(b'=') };
+        other == Some(byte) && self.stack.len() == 1
+    }
+
+    /// Whether another argument stands here, with its name, before which a comma is missing.
+    fn forgotten_comma(&self, text: &str, eof: bool) -> Is {
+        if !self.marked || !self.style.is_python() || self.stack.len() != 1 {
+            return Is::No;
+        }
+        let behind = rest(text, self.pos);
+        let end = behind.find(|char: char| !(char.is_alphanumeric() || char == '_'));
+        let (name, after) = behind.split_at_checked(end.unwrap_or(behind.len())).unwrap_or_default();
+        let after = after.trim_start();
+        match after.bytes().next() {
+            _ if !word::is_identifier(name) => Is::No,
+            None if eof => Is::No,
+            None => Is::Open,
+            Some(byte) if byte == self.assign() && !after.starts_with("==") => Is::Yes,
+            Some(_) => Is::No,
+        }
     }
 
     /// What closes the bracket at this depth.

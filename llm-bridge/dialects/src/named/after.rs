@@ -1,6 +1,6 @@
 //! What ends a call, and what may stand after it: another one, or the closing delimiter.
 
-use super::{Arguments, NamedBody, Part, lead, lead_is};
+use super::{Arguments, NamedBody, NamedStyle, Part, lead, lead_is};
 use crate::{
     body::{Cx, Is, Lead, Ready, Step, Tail, ahead, cut, done_on_line, is, is_any, rest, tail},
     envelope::{members, wrapped_arguments},
@@ -8,6 +8,9 @@ use crate::{
 
 /// What may stand between JSON and the end of its call without a meaning: of a fence around it, or one bracket too many.
 const STRAYS: &[u8] = b"`>)}";
+
+/// What may stand between calls.
+const SEPARATORS: &[u8] = b",;";
 
 /// Whether a bracket is among what stands there without a meaning.
 fn holds_bracket(strays: &str) -> bool {
@@ -104,10 +107,10 @@ impl NamedBody {
             return Some(Step::Done(end));
         }
         let open = self.style.head.open();
-        let next = match ahead(text, self.pos, b",") {
+        let next = match ahead(text, self.pos, SEPARATORS) {
             // Behind a comma stands the next one, if there is one.
             Some(at) if self.wrapped && at == text.len() && !self.bare => {
-                if cut(text, self.pos..at).contains(',') { Lead::More } else { Lead::No }
+                if cut(text, self.pos..at).contains([',', ';']) { Lead::More } else { Lead::No }
             }
             Some(at) if self.wrapped && at < text.len() && !self.bare => {
                 match (open, &self.style.arguments) {
@@ -119,7 +122,7 @@ impl NamedBody {
             _ => Lead::No,
         };
         if next == Lead::Yes {
-            self.pos = ahead(text, self.pos, b",").unwrap_or(self.pos);
+            self.pos = ahead(text, self.pos, SEPARATORS).unwrap_or(self.pos);
             self.part = Part::Call;
             return None;
         }
@@ -129,10 +132,22 @@ impl NamedBody {
         Some(if self.unmarked { done_on_line(text, self.pos, eof) } else { Step::Done(self.pos) })
     }
 
+    /// Whether another element of the list begins here, behind white space.
+    fn begins_element(&self, text: &str, at: usize) -> Lead {
+        let style = NamedStyle { list: false, ..self.style };
+        if at > self.pos { lead(&style, self.row, rest(text, at), false) } else { Lead::No }
+    }
+
     /// After an element of a list: its next one or its end.
     fn after_element(&mut self, text: &str, eof: bool) -> Option<Step> {
         let Some(at) = ahead(text, self.pos, &[]) else { return Some(Step::Reject(self.pos)) };
         match text.as_bytes().get(at) {
+            Some(b';') if !self.bare => {
+                self.repaired = true;
+                self.pos = at + 1;
+                self.part = Part::Call;
+                None
+            }
             Some(b',') => {
                 let next = ahead(text, at + 1, &[]).unwrap_or(at + 1);
                 match text.as_bytes().get(next) {
@@ -156,6 +171,14 @@ impl NamedBody {
                 None
             }
             None if !eof => Some(Step::More),
+            _ if !self.bare && self.begins_element(text, at) == Lead::Yes => {
+                // The comma is missing.
+                self.repaired = true;
+                self.pos = at;
+                self.part = Part::Call;
+                None
+            }
+            _ if !self.bare && self.begins_element(text, at) == Lead::More && !eof => Some(Step::More),
             _ => match tail(text, self.pos, self.row.close, &[], eof) {
                 _ if self.bare => Some(Step::Reject(self.pos)),
                 Tail::Open if !eof => Some(Step::More),

@@ -15,11 +15,12 @@ impl NamedBody {
             // Without a delimiter values without names may be those of any program.
             let named = self.properties(cx).filter(|_| !self.unmarked && !self.bare);
             let positions = named.map(|all| all.keys().cloned().collect()).unwrap_or_default();
+            let marked = !self.unmarked && !self.bare;
             self.literals = Some(
                 Literals::new(style, self.pos)
                     .at_positions(positions)
                     .within(self.printed)
-                    .closed_by(self.row.close),
+                    .closed_by(self.row.close, marked),
             );
             self.part = Part::Literals;
             return None;
@@ -33,9 +34,12 @@ impl NamedBody {
                 .filter(|open| self.rest(text).starts_with(open.text))
                 .map_or(0, |open| open.text.len());
         }
-        if let Some((open, _)) = self.around_object() {
+        if let Some((open, close)) = self.around_object() {
             match is(self.rest(text), open) {
-                Is::Yes => self.pos += open.len(),
+                Is::Yes => {
+                    self.pos += open.len();
+                    self.around = Some(*close);
+                }
                 Is::Open if !eof => return Some(Step::More),
                 Is::Open | Is::No => {}
             }
@@ -143,7 +147,9 @@ impl NamedBody {
     /// The call that the object after a word is by itself, where the word does not name a tool that takes it; an error
     /// where neither names one.
     fn whole_call(&self, call: &Ready, cx: &Cx<'_>) -> Result<Option<Envelope>, ()> {
-        if !head::is_plain(&self.style.head) || !cx.offered.is_named() {
+        // Where the name has delimiters of its own, it counts if there is such a tool.
+        let plain = head::is_plain(&self.style.head);
+        if !cx.offered.is_named() || !plain && cx.offered.contains(&call.name) {
             return Ok(None);
         }
         let schema = cx.offered.schema(&call.name);
@@ -155,7 +161,7 @@ impl NamedBody {
         let name = cx.offered.resolve(inner.name);
         match cx.offered.contains(&name) {
             true => Ok(Some(Envelope { name, ..inner })),
-            false if cx.offered.contains(&call.name) => Ok(None),
+            false if !plain || cx.offered.contains(&call.name) => Ok(None),
             false => Err(()),
         }
     }

@@ -209,12 +209,16 @@ fn up_to<'a>(text: &'a str, close: &[&str], eof: bool) -> Found<'a> {
 
 /// The name before an object of arguments where what closes it is missing: `<function=NAME{`, `<function=NAME({`.
 pub(super) fn before_object<'a>(head: &Head, text: &'a str) -> Option<Named<'a>> {
-    let Head::Between { close: [">"], .. } = head else { return None };
+    let Head::Between { close, before, id, .. } = head else { return None };
+    if close.iter().any(|close| close.is_empty() || close.starts_with(['(', '{'])) {
+        return None;
+    }
     let area = text.get(..text.floor_char_boundary(MAX_NAME))?;
     let end = area.find(['{', '>', '<', '\n']).filter(|end| rest(area, *end).starts_with('{'))?;
     let name = area.get(..end)?.trim_end_matches('(').trim();
-    let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.');
-    (!name.is_empty() && name.chars().all(part)).then(|| Named { name: name.into(), tag: "", end })
+    let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | ':');
+    let is_name = !name.is_empty() && name.chars().all(part);
+    is_name.then(|| Named { name: undressed(name, before, id).into(), tag: "", end })
 }
 
 fn attribute_name<'a>(text: &'a str, attribute: &str, close: &str) -> Found<'a> {
@@ -273,10 +277,17 @@ fn undressed(name: &str, before: &str, id: &str) -> String {
     }
     let name = name.strip_prefix(before).unwrap_or(name);
     let bare = match name.rsplit_once(id) {
-        Some((bare, id)) if !id.is_empty() && id.chars().all(|char| char.is_ascii_alphanumeric()) => bare,
+        Some((bare, id)) if is_id(id) => bare,
         _ => name,
     };
     (if id.is_empty() { name } else { bare }).trim().to_owned()
+}
+
+/// Whether this may be the id of a call. One of several parts has a number at its end: else it is a name with its namespace.
+fn is_id(id: &str) -> bool {
+    let simple = id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let parts = || id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    !id.is_empty() && (simple || id.ends_with(|last: char| last.is_ascii_digit()) && parts())
 }
 
 /// The name in an id whose signs a client has made letters of: `functions_NAME_0` for `functions.NAME:0`. The model has seen such ids in

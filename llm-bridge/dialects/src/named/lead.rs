@@ -18,9 +18,9 @@ pub(crate) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: boo
         };
         // A tool without arguments: nothing but the end follows.
         let empty = matches!(style.arguments, Arguments::Tags(_)).then_some(row.close).unwrap_or_default();
-        // A fence may stand around JSON.
-        let fence = matches!(style.arguments, Arguments::Json).then_some("```");
-        let begins = is_any(text, empty.iter().copied().chain([open]).chain(fence));
+        // A fence may stand around JSON, and a string hold it.
+        let json: &[&str] = if matches!(style.arguments, Arguments::Json) { &["```", "\""] } else { &[] };
+        let begins = is_any(text, empty.iter().chain(json).copied().chain([open]));
         return if addressed { lead_is(begins) } else { Lead::No };
     }
     let text = if style.list {

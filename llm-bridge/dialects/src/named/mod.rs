@@ -130,6 +130,10 @@ pub(super) struct NamedBody {
     nested: Nested,
     /// The value stands in a section of character data.
     cdata: bool,
+    /// What ends the tag that stands around all arguments.
+    around: Option<&'static str>,
+    /// The tag says that the value is written as JSON.
+    is_json: bool,
     /// Looks for a tag of the argument's own name in the value.
     own_tag: Search,
     /// For tags of other dialects.
@@ -223,6 +227,8 @@ impl NamedBody {
             keys: BTreeSet::new(),
             nested: Nested::default(),
             cdata: false,
+            around: None,
+            is_json: false,
             own_tag: Search::default(),
             other_tags: Default::default(),
             longer_tags: Tags::default(),
@@ -315,6 +321,10 @@ impl NamedBody {
         let step = self.begin(name, cx);
         self.repaired |= mended;
         if closed && step.is_none() {
+            if !self.wrapped && !self.name.as_deref().is_some_and(|name| cx.offered.contains(name)) {
+                // As elements of any document do.
+                return Some(Step::Reject(self.pos));
+            }
             // A tag that closes itself: a call without arguments.
             self.ended = true;
             self.part = Part::End;

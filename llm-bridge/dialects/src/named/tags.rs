@@ -136,7 +136,7 @@ impl TagStyle {
 
     /// The style of tags that have the names of arguments, and nothing around them: `<level>3</level>`.
     pub(crate) const fn named() -> Self {
-        let style = Self::new(Head::between("<", &[">"]), "</").elements();
+        let style = Self::new(Head::between("<", &[">"]), "</").elements().cdata();
         Self { framed: true, known: true, ..style }
     }
 
@@ -357,17 +357,20 @@ impl NamedBody {
         if key.is_empty() {
             return Some(Step::Reject(at));
         }
-        let cdata = if tags.cdata { is(rest(text, at), CDATA) } else { Is::No };
+        // White space around the section frames it.
+        let section = ahead(text, at, &[]).filter(|_| tags.cdata);
+        let cdata = section.map_or(Is::No, |section| is(rest(text, section), CDATA));
         if cdata == Is::Open && !eof {
             return Some(Step::More);
         }
-        at += if cdata == Is::Yes { CDATA.len() } else { 0 };
+        at = section.filter(|_| cdata == Is::Yes).map_or(at, |section| section + CDATA.len());
         self.settle_value(text, cx);
         let schema = self.name.as_deref().and_then(|name| cx.offered.schema(name));
         let shape = Shape::of(schema, schema).property(&key);
         let kind = kind.filter(|_| shape.types().is_none()).map(|(kind, _)| Types::named(kind));
         let stated = kind.or_else(|| markup_types(named.tag, &shape));
         self.types = stated.unwrap_or_else(|| self.parsing(cx).types(&shape));
+        self.is_json = head::value(named.tag, "string").is_some_and(|string| string == "false");
         self.value_end = tags.elements.then(|| format!("{}{key}>", tags.end));
         self.cdata = cdata == Is::Yes;
         // Only what the schema says is text cannot be a tree.

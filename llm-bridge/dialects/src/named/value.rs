@@ -4,9 +4,10 @@ use memchr::memchr;
 
 use super::{NamedBody, Part, nested::Tag, stop::Stop, tags::CDATA_END};
 use crate::{
+    ParseOptions,
     body::{Cx, Is, MAX_BLANK, Step, cut, is, rest},
     elements,
-    typing::escape,
+    typing::{Shape, escape},
 };
 
 /// A value that has ended and is not written yet, in case it turns out that its end belonged to it.
@@ -215,9 +216,37 @@ impl NamedBody {
                 None => return false,
             }
         } else {
-            self.repaired |= self.types.write(&cx.parsing.value(whole), &mut self.arguments);
+            self.write_typed(&cx.parsing.value(whole), parsing, cx);
         }
         true
+    }
+
+    /// Writes a value of one of its types.
+    fn write_typed(&mut self, value: &str, parsing: ParseOptions, cx: &Cx<'_>) {
+        let string = self.is_json.then(|| serde_json::from_str::<String>(value.trim()).ok()).flatten();
+        let value = string.as_deref().unwrap_or(value);
+        let root = self.name.as_deref().and_then(|name| cx.offered.schema(name));
+        if self.types.is_mixed()
+            && let Some(choice) = Shape::of(root, root).property(&self.key).choice(value.trim())
+        {
+            self.arguments.push_str(&choice);
+            return;
+        }
+        // Where no text fits, tags are those of a tree.
+        let tree = value.trim();
+        if !self.types.has_text()
+            && (self.types.has_object() || self.types.has_array())
+            && tree.starts_with('<')
+        {
+            let before = self.arguments.len();
+            let out = &mut self.arguments;
+            if elements::write_argument(tree, "<", "</", root, &self.key, parsing, out).is_some() {
+                self.repaired = true;
+                return;
+            }
+            self.arguments.truncate(before);
+        }
+        self.repaired |= self.types.write(value, &mut self.arguments);
     }
 
     /// Hands on what has come of the value, where it is text.
@@ -225,7 +254,8 @@ impl NamedBody {
         if self.begun.is_none() || self.unopened.is_some() {
             return;
         }
-        if self.types.is_text() && self.element.is_none() && !self.cdata && cx.parsing.is_verbatim() {
+        let verbatim = self.types.is_text() && !self.is_json && cx.parsing.is_verbatim();
+        if verbatim && self.element.is_none() && !self.cdata {
             let value = cut(text, self.start..self.nested.first().unwrap_or(self.pos));
             let safe = match self.tags() {
                 Some(tags) if tags.framed => {

@@ -4,7 +4,7 @@ use super::{Arguments, NamedBody, Part, TagStyle, head};
 use crate::body::{Cx, Is, ahead, is, rest};
 
 /// What models write around all arguments.
-const AROUND: [&str; 2] = ["<arguments>", "</arguments>"];
+const AROUND: [(&str, &str); 2] = [("<arguments>", "</arguments>"), ("<parameters>", "</parameters>")];
 
 impl NamedBody {
     /// How the arguments of this call are written, which the first of them shows; an error while more text decides.
@@ -82,11 +82,19 @@ impl NamedBody {
             return Is::No;
         };
         let end = (self.params > 0 && self.stray.is_none()).then(|| format!("</{name}>"));
+        let around = self.around;
+        // With what ends it, where it is one around all arguments.
+        let mut tags: Vec<(&str, Option<&'static str>)> = Vec::new();
+        if self.params == 0 {
+            tags.extend(AROUND.iter().map(|(tag, close)| (*tag, Some(*close))));
+        }
+        tags.extend(around.into_iter().chain(end.as_deref()).map(|tag| (tag, None)));
         let mut open = false;
-        for tag in AROUND.into_iter().chain(end.as_deref()) {
+        for (tag, close) in tags {
             match is(behind, tag) {
                 Is::Yes => {
                     self.pos += tag.len();
+                    self.around = close.or(around.filter(|end| *end != tag));
                     self.repaired = true;
                     return Is::Yes;
                 }

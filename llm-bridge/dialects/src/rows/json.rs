@@ -69,8 +69,9 @@ pub(super) const ROWS: &[Dialect] = &[
         .delimiters(&[Delimiter::wrapper("<tool_calls>")])
         .close(&["</tool_calls>"])
         .on_lines()
-        // As Apriel thinks, whose prompt begins it.
+        // As Apriel thinks, whose prompt begins it, or the model itself.
         .thinking(&[("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]")])
+        .spoken(&[("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]")])
         .noise(&["[END FINAL RESPONSE]"])
         .stops(&["[END FINAL RESPONSE]"]),
     Dialect::new("hunyuan_a13b", ARRAY)
@@ -80,10 +81,21 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("granite", ARRAY)
         .delimiters(&[Delimiter::wrapper("<|tool_call|>")])
         .close(&["<|end_of_text|>", "<|/tool_call|>"])
+        // As Granite 3.2 thinks, which writes either word in both.
+        .spoken(&[
+            ("Here is my thought process:", "Here is my response:"),
+            ("Here is my thought process:", "Here's my response:"),
+            ("Here's my thought process:", "Here is my response:"),
+            ("Here's my thought process:", "Here's my response:"),
+        ])
         .open_ended(),
     Dialect::new("granite_20b_fc", OBJECT)
         .delimiters(&[Delimiter::wrapper("<function_call>")])
         .close(&["</function_call>"])
+        .open_ended(),
+    Dialect::new("glaive", OBJECT)
+        .delimiters(&[Delimiter::wrapper("<functioncall>")])
+        .close(&["</functioncall>"])
         .open_ended(),
     Dialect::new("internlm2", &[Form::Json(JsonStyle::new(&["name"], &["parameters", "arguments"]))])
         .delimiters(&[

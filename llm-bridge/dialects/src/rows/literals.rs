@@ -1,6 +1,6 @@
 //! Dialects whose arguments are pairs of names and literals.
 
-use super::THINK;
+use super::{THINK, spaced};
 use crate::{
     json::JsonStyle,
     literal::LiteralStyle,
@@ -48,6 +48,10 @@ pub(super) const ROWS: &[Dialect] = &[
         .delimiters(&[Delimiter::wrapper("<function_calls>"), Delimiter::wrapper("<tool_code>")])
         .close(&["</function_calls>", "</tool_code>"])
         .on_lines(),
+    Dialect::new("gorilla", &[PYTHON, LIST]).delimiters(&[Delimiter::wrapper("<<function>>")]),
+    Dialect::new("nexusraven", &[python(spaced(&["("]), false)])
+        .delimiters(&[Delimiter::line("Call:")])
+        .close(&["<bot_end>"]),
     Dialect::new("gemma4", &[braces("call:", QUOTES), PARENTHESES, braces(":", QUOTES), braces("", QUOTES)])
         .delimiters(&[Delimiter::wrapper("<|tool_call>"), Delimiter::line("call:")])
         .noise(&["<turn|>", "<eos>"])

@@ -9,7 +9,7 @@ mod messages;
 mod tags;
 mod wrapped;
 
-use super::table::Dialect;
+use super::{named::Head, table::Dialect};
 #[cfg(test)]
 pub(super) use messages::HEADER;
 
@@ -48,3 +48,8 @@ pub(super) const THINK: &[(&str, &str)] = &[
     ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"),
 ];
+
+/// A name after a space.
+const fn spaced(close: &'static [&'static str]) -> Head {
+    Head::Between { open: "", close, before: " ", id: "", written_id: "" }
+}

@@ -14,14 +14,16 @@ const fn tags(head: Head, tags: TagStyle, end: &'static [&'static str]) -> Named
 /// The tags in which models write the arguments of calls that are tags.
 const MIXED: &[TagStyle] = &[
     TagStyle::new(Head::between("<parameter=", &[">"]), "</parameter>"),
-    TagStyle::new(Head::attribute("<parameter ", "name", ">"), "</parameter>"),
-    TagStyle::new(Head::attribute("<param ", "name", ">"), "</param>"),
+    TagStyle::new(Head::attribute("<parameter ", "name", ">"), "</parameter>").cdata(),
+    TagStyle::new(Head::attribute("<param ", "name", ">"), "</param>").cdata(),
     TagStyle::named(),
 ];
 const PARAMETER: TagStyle =
     TagStyle::new(Head::between("<parameter=", &[">"]), "</parameter>").on_lines().or(MIXED);
 const NAMED_PARAMETER: TagStyle =
-    TagStyle::new(Head::attribute("<parameter ", "name", ">"), "</parameter>").or(MIXED);
+    TagStyle::new(Head::attribute("<parameter ", "name", ">"), "</parameter>").cdata().or(MIXED);
+/// As `PARAMETER`, or a JSON object for all of them.
+const ANY_PARAMETERS: TagStyle = PARAMETER.object(&("<arguments>", "</arguments>"));
 /// `<function=NAME>` with `<parameter=NAME>`.
 const FUNCTION: NamedStyle = tags(Head::between("<function=", &[">"]), PARAMETER, &["</function>"]);
 /// `<invoke name="NAME">` with `<parameter name="NAME">`.
@@ -37,6 +39,8 @@ const QWEN: &[Form] = &[
     Form::Named(INVOKE),
     Form::Named(tags(Head::attribute("<function ", "name", ">"), NAMED_PARAMETER, &["</function>"])),
     Form::Named(tags(Head::between("<function>", &["</function>"]), PARAMETER, &[])),
+    Form::Named(tags(Head::between("<name>", &["</name>"]), ANY_PARAMETERS, &[])),
+    Form::Named(tags(Head::between("<tool_name>", &["</tool_name>"]), ANY_PARAMETERS, &[])),
     Form::Named(tags(Head::between("function=", &[">"]), PARAMETER, &["</function>"])),
     // The tool's own name is the tag.
     Form::Named(tags(Head::TAG, TagStyle::named(), &[])),

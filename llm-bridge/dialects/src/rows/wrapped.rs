@@ -1,6 +1,6 @@
 //! Dialects whose calls are the tool's name and a JSON object with its arguments.
 
-use super::THINK;
+use super::{THINK, spaced};
 use crate::{
     json::JsonStyle,
     named::{Arguments, Head, NamedStyle},
@@ -42,7 +42,10 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new(
         "deepseek_v3",
         &[json(
-            Head::between("<｜tool▁call▁begin｜>function<｜tool▁sep｜>", &["\n```json\n", "\n", "```json"]),
+            Head::between(
+                "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
+                &["\n```json\n", "\n", "```json", "<｜tool▁sep｜>"],
+            ),
             &["```", "<｜tool▁call▁end｜>"],
         )],
     )
@@ -64,7 +67,11 @@ pub(super) const ROWS: &[Dialect] = &[
     ),
     Dialect::new(
         "deepseek_v31",
-        &[json(Head::between("<｜tool▁call▁begin｜>", &["<｜tool▁sep｜>"]), &["<｜tool▁call▁end｜>"])],
+        // The models mix it with what they wrote before.
+        &[json(
+            Head::between("<｜tool▁call▁begin｜>", &["<｜tool▁sep｜>", "\n```json\n", "```json", "\n"]),
+            &["<｜tool▁call▁end｜>"],
+        )],
     )
     .delimiters(&[Delimiter::wrapper("<｜tool▁calls▁begin｜>"), Delimiter::call("<｜tool▁call▁begin｜>")])
     .close(&["<｜tool▁calls▁end｜>"])
@@ -77,7 +84,8 @@ pub(super) const ROWS: &[Dialect] = &[
             Delimiter::name("<|tool_call_argument_begin|>"),
         ])
         .close(&["<|tool_calls_section_end|>", "<|tool_call_section_end|>"])
-        .thinking(THINK),
+        // The second is that of Kimi-VL.
+        .thinking(&[("<think>", "</think>"), ("◁think▷", "◁/think▷")]),
     Dialect::new(
         "solar_open",
         &[json(
@@ -95,6 +103,22 @@ pub(super) const ROWS: &[Dialect] = &[
     .noise(&["<|begin|>assistant", "<|content|>", "<|flush|>"]),
     Dialect::new("functionary_v31", &[json(Head::between("<function=", &[">"]), &["</function>"])])
         .delimiters(&[Delimiter::inner("<function=")]),
+    Dialect::new(
+        "functionary_v2",
+        &[
+            json(Head::between("<|recipient|>", &["\n<|content|>"]), &[]),
+            json(Head::between("", &["\n<|content|>"]), &[]),
+        ],
+    )
+    .delimiters(&[
+        Delimiter::wrapper("<|from|>assistant\n"),
+        Delimiter::call("<|recipient|>"),
+        Delimiter::name("\n<|content|>{"),
+    ])
+    .close(&["<|stop|>"])
+    // Text for the user.
+    .starts(&["<|from|>assistant\n<|recipient|>all\n<|content|>", "<|recipient|>all\n<|content|>"])
+    .stops(&["<|stop|>"]),
     Dialect::new("functionary_v32", &[json(Head::between("", &["\n"]), &[])])
         .delimiters(&[Delimiter::line(">>>"), Delimiter::name("\n{")])
         // Text for the user; the prompt ends within the delimiter.
@@ -119,8 +143,30 @@ pub(super) const ROWS: &[Dialect] = &[
     .close(&["<|plamo:end_tool_requests:plamo|>"])
     .thinking(&[("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>")])
     .noise(&["<|plamo:tag|>", "<|plamo:msg|>"]),
+    Dialect::new(
+        "mcp_tags",
+        &[
+            json(
+                Head::AfterId {
+                    open: "<server_name>",
+                    before: "</server_name>\n<tool_name>",
+                    close: "</tool_name>\n<arguments>",
+                },
+                MCP_END,
+            ),
+            json(Head::between("<tool_name>", &["</tool_name>\n<arguments>"]), MCP_END),
+        ],
+    )
+    .delimiters(&[Delimiter::wrapper("<use_mcp_tool>")])
+    .close(&["</use_mcp_tool>"])
+    .on_lines(),
+    Dialect::new("qwen_agent", &[json(spaced(&["\n✿ARGS✿: ", "\n✿ARGS✿:"]), &[])])
+        .delimiters(&[Delimiter::line("✿FUNCTION✿:")])
+        .close(&["✿RESULT✿:", "✿RESULT✿"])
+        .open_ended(),
 ];
 
+const MCP_END: &[&str] = &["</arguments>"];
 const KIMI_END: &[&str] = &["<|tool_call_end|>"];
 
 /// A name with a namespace and an id, after such a delimiter.

@@ -3,7 +3,7 @@
 
 use memchr::memmem;
 
-use super::{Scanner, State, Went, place::Opening};
+use super::{Scanner, State, Went};
 use crate::{
     Event,
     body::{cut, rest},
@@ -22,8 +22,8 @@ pub(super) struct Aside {
 }
 
 impl Aside {
-    pub(super) fn new(row: usize, length: usize, lead: bool) -> Self {
-        Self { pair: 1 << row, length, lead, seen: length }
+    pub(super) fn new(pair: u64, length: usize, lead: bool) -> Self {
+        Self { pair, length, lead, seen: length }
     }
 }
 
@@ -57,11 +57,7 @@ impl Scanner {
         // a space after it.
         let begins = aside.lead && next.map_or(eof, |next| next != ' ');
         if found.is_some() || over || begins {
-            let spaced = self.place.last.byte().is_ascii_whitespace();
-            self.opening = Opening { margin: self.place.margin, spaced };
-            self.thinking = Some(aside.pair);
-            (self.place.framing, self.place.fresh) = (true, true);
-            sink(Event::Frame(source));
+            self.think(aside.pair, source, sink);
             return (aside.length, true);
         }
         if !eof {

@@ -101,6 +101,12 @@ impl Scanner {
                 _ => {}
             }
         }
+        if self.place.blank && self.thinking.is_none() {
+            match self.leading(text, from, at, eof, sink) {
+                Line::Other => {}
+                line => return line,
+            }
+        }
         if self.offset + at == 0 && self.thinking.is_none() {
             match self.is_stripped(rest, eof) {
                 Ok(true) => {
@@ -110,14 +116,14 @@ impl Scanner {
                 Ok(false) => {}
                 Err(()) => return Line::Hold,
             }
-            let lines = self.delimiters.lines().iter().filter(|(_, row)| wanted(row.name));
-            let lines = || lines.clone().map(|(line, _)| *line);
-            match lines().find(|line| rest.starts_with(line)) {
-                Some(line) if rest.len() > line.len() => {
+            let lines = || self.delimiters.lines().iter().filter(|(_, row)| wanted(row.name));
+            match lines().find(|(line, _)| rest.starts_with(line)) {
+                Some((line, row)) if rest.len() > line.len() => {
                     sink(Event::Frame(line));
+                    self.begun = Some(row.name);
                     return Line::Called(at + line.len());
                 }
-                None if is_any(rest, lines()) != Is::Open => {}
+                None if is_any(rest, lines().map(|(line, _)| *line)) != Is::Open => {}
                 _ if eof => {}
                 _ => return Line::Hold,
             }
@@ -255,7 +261,7 @@ impl Scanner {
         let Some((name, named)) = named else { return Ok(None) };
         let behind = cut(named, name.len()..named.len());
         // Where only an object follows, the tool has to say that it takes it.
-        let known = self.offered.schema(name).is_some();
+        let known = self.offered.schema(&self.offered.resolve(name.to_owned())).is_some();
         let wanted = |row: &Dialect| self.options.only.is_none_or(|only| only == row.name);
         let mut open = false;
         let counts = |word: &str| known || word.trim_start() != OBJECT;

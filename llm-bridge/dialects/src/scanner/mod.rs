@@ -3,6 +3,7 @@
 mod aside;
 mod call;
 mod dropped;
+mod leading;
 mod line;
 mod list;
 mod over;
@@ -22,6 +23,7 @@ use super::{
 };
 use aside::Aside;
 use dropped::Dropped;
+use leading::Spoken;
 use list::List;
 use place::{Opening, Place};
 use slip::Slip;
@@ -65,6 +67,8 @@ pub struct Scanner {
     called: bool,
     /// Nothing but calls is left of the text.
     ending: bool,
+    /// The dialect with a line of which the answer has begun.
+    begun: Option<&'static str>,
     /// The answer is one in messages whose special tokens have been taken out.
     stripped: bool,
     /// Up to here it has been looked for what shows that.
@@ -83,6 +87,7 @@ enum State {
     List(List),
     Dropped(Dropped),
     Aside(Aside),
+    Spoken(Spoken),
     Slip(Slip),
     /// The answer has ended.
     Over,
@@ -129,6 +134,7 @@ impl Scanner {
             thought: 0,
             called: false,
             ending: false,
+            begun: None,
             stripped: false,
             sought: 0,
             opening: Opening::START,
@@ -186,6 +192,7 @@ impl Scanner {
                 State::List(list) => self.list(list, rest, sink),
                 State::Dropped(dropped) => self.dropped(dropped, rest, eof, sink),
                 State::Aside(aside) => self.aside(aside, rest, eof, sink),
+                State::Spoken(spoken) => self.spoken(spoken, rest, eof, sink),
                 State::Slip(slip) => self.slip(slip, rest, eof, sink),
                 State::Over => self.over(rest, sink),
                 State::Pending(pending) => self.pending(pending, rest, eof, sink),

@@ -8,6 +8,7 @@ use crate::{
     body::cut,
     candidate::Candidate,
     delimiters::{Finder, Found, MESSAGE, Meaning},
+    table::DelimiterKind,
 };
 
 /// What has become of a delimiter.
@@ -52,6 +53,9 @@ impl Scanner {
                     }
                     Line::Called(next) => {
                         (from, at) = (next, next);
+                        if !ptr::eq(lookout, self.lookout()) {
+                            (finder, lookout) = (Finder::default(), self.lookout());
+                        }
                         continue;
                     }
                 }
@@ -186,24 +190,19 @@ impl Scanner {
             sink(Event::Frame(source));
             return Act::Used;
         }
-        if let Some(row) = delimiter.think
-            && outside_code
-        {
+        if delimiter.think != 0 && outside_code {
             // The prompt has opened it, and the model does so again.
             let again = self.thinking == Some(u64::MAX) && self.place.framing && lead;
             let first = lead && (self.place.blank || self.place.framing || self.place.after_call);
             if self.thinking.is_none() && delimiter.generic && !first {
-                self.state = State::Aside(Aside::new(row, len, lead));
+                self.state = State::Aside(Aside::new(delimiter.think, len, lead));
                 return Act::Enter;
             }
             if self.thinking.is_none() || again {
-                let spaced = self.place.last.byte().is_ascii_whitespace();
-                self.opening =
-                    if again { Opening::START } else { Opening { margin: self.place.margin, spaced } };
-                self.thinking = Some(1 << row);
-                self.place.framing = true;
-                self.place.fresh = true;
-                sink(Event::Frame(source));
+                self.think(delimiter.think, source, sink);
+                if again {
+                    self.opening = Opening::START;
+                }
                 return Act::Used;
             }
         }
@@ -217,7 +216,8 @@ impl Scanner {
         if self.offered.is_empty() && (quoted || !header) {
             return Act::Skip;
         }
-        let rows = delimiter.rows(self.options.only, self.thinking.is_some() && !header);
+        let mut rows = delimiter.rows(self.options.only, self.thinking.is_some() && !header);
+        rows.retain(|(row, kind)| *kind != DelimiterKind::Line || self.begun == Some(row.name));
         if rows.is_empty() {
             return Act::Skip;
         }

@@ -3,7 +3,7 @@
 use super::{Scanner, State};
 use crate::{
     candidate::Candidate,
-    delimiters::{Lookout, MESSAGE},
+    delimiters::{Lookout, MESSAGE, Within},
     table::DelimiterKind,
 };
 
@@ -15,7 +15,12 @@ impl Scanner {
 
     /// What is looked for here.
     pub(super) fn lookout(&self) -> &'static Lookout {
-        self.delimiters.lookout(self.in_message())
+        self.delimiters.lookout(match self.thinking {
+            Some(open) if open & self.delimiters.rare() != 0 => Within::RareThinking,
+            Some(_) if self.in_message() => Within::Message,
+            None if self.begun.is_some() => Within::BegunAnswer,
+            Some(_) | None => Within::Text,
+        })
     }
 
     /// Whether a word opens calls here.
@@ -24,11 +29,13 @@ impl Scanner {
         !self.offered.is_empty() && !silent && (self.thinking.is_none() || self.in_message())
     }
 
-    /// Whether a word may begin at this place.
+    /// Whether a word may begin at this place: not in a longer one, or directly after a quote.
     fn is_apart(&self, bytes: &[u8], at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before)).copied();
         let before = before.unwrap_or(self.place.last.byte());
-        !(before.is_ascii_alphanumeric() || b"_.`\"'".contains(&before))
+        let letter = bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
+        let joined = letter && (before.is_ascii_alphanumeric() || b"_.".contains(&before));
+        !joined && !b"`\"'".contains(&before)
     }
 
     /// Begins a call with the word that the byte at `end` shows, if that stands at or after `from`: the place of it.

@@ -234,3 +234,29 @@ fn d14_a_line_end_frames_a_value_on_both_sides_or_on_none() {
         }
     }
 }
+
+#[test]
+fn b1_a_value_is_the_one_that_the_schema_has_among_others() {
+    let offered = offering(json!({"set": {"type": "object", "properties": {
+        "mixed": {"enum": ["1", 2, "true", null]},
+        "either": {"anyOf": [{"enum": [1, 2]}, {"enum": ["on", "off"]}]},
+        "count": {"type": "integer"},
+    }}}));
+    for (key, text, value) in [
+        ("mixed", "1", json!("1")),
+        ("mixed", "\"1\"", json!("1")),
+        ("mixed", "2", json!(2)),
+        ("mixed", "true", json!("true")),
+        ("mixed", "null", json!(null)),
+        ("either", "1", json!(1)),
+        ("either", "on", json!("on")),
+        ("count", "\"3\"", json!(3)),
+    ] {
+        let call = format!(
+            "<tool_call>\n<function=set>\n<parameter={key}>\n{text}\n</parameter>\n</function>\n</tool_call>"
+        );
+        let mut arguments = serde_json::Map::new();
+        arguments.insert(key.into(), value);
+        expect(&call, &offered, &json!([["set", arguments]]), "");
+    }
+}

@@ -27,7 +27,9 @@ const WITHOUT_OPENING: &[&str] = &[
     "command_r_plus",
     "generic",
     "functionary_v32",
+    "qwen_agent",
     "pythonic",
+    "nexusraven",
     "beam",
     "muse",
 ];
