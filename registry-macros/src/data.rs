@@ -11,6 +11,7 @@ use crate::{
     attr,
     docs::Docs,
     errors::Errors,
+    names,
     param::{Options, meant},
 };
 
@@ -155,7 +156,7 @@ fn fields(
         let options = Options::of(&field.attrs, errors);
         let is_renamed = options.rename.is_some() || serde_words(&field.attrs).any(|word| word == "rename");
         if is_named && !is_flat && !is_renamed {
-            attr::check_argument_name(&name, &field.ident, errors);
+            names::check_argument_name(&name, &field.ident, errors);
         }
         field.attrs.retain(|attr| !attr.path().is_ident("arg"));
         if let Some((key, default)) = &options.default {

@@ -9,6 +9,7 @@ use crate::{
     docs::{Docs, parameter_list},
     errors::{Errors, parsed},
     example::Example,
+    keys, names,
     param::{at, meant, written_at},
     returns::{Failure, Returns},
     signature::{self, Input, ToolFn},
@@ -41,14 +42,14 @@ pub(crate) fn expand(attribute: TokenStream, function: &ToolFn, owner: Option<&T
     let mut keys = attr::keys(attribute, &mut errors);
     let core = attr::core_path(&mut keys, &mut errors);
     if !keys.iter().any(|key| key.is("name")) {
-        attr::check_name(&ident.unraw().to_string(), ident, &mut errors);
+        names::check_name(&ident.unraw().to_string(), ident, &mut errors);
     }
     let arguments: Vec<&Input> = inputs.iter().filter(|input| input.is_argument()).collect();
     let names: Vec<String> = arguments.iter().map(|argument| argument.name.clone()).collect();
     let has_whole = inputs.iter().any(|input| input.is_whole);
-    attr::check_effect(&keys, &mut errors);
+    keys::check_effect(&keys, &mut errors);
     let (examples, keys): (Vec<Key>, Vec<Key>) = keys.into_iter().partition(|key| key.is("example"));
-    let assignments = attr::assignments(&keys, (!has_whole).then_some(&names[..]), &mut errors);
+    let assignments = keys::assignments(&keys, (!has_whole).then_some(&names[..]), &mut errors);
     let examples: Vec<Example<'_>> =
         examples.iter().filter_map(|key| Example::of(key, &mut errors)).collect();
     let known = (!has_whole).then_some(&arguments[..]);

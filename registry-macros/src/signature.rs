@@ -11,9 +11,9 @@ use syn::{
 };
 
 use crate::{
-    attr,
     docs::Docs,
     errors::Errors,
+    names,
     param::{Options, Shape, inside, is_bytes, mentions, peeled},
 };
 
@@ -185,7 +185,7 @@ fn input(input: &PatType, index: usize, errors: &mut Errors) -> Option<Input> {
         errors.push(attr, what, help);
     }
     if let Some(name) = name.filter(|_| !description.is_empty() && options.rename.is_none()) {
-        attr::check_argument_name(&name.unraw().to_string(), name, errors);
+        names::check_argument_name(&name.unraw().to_string(), name, errors);
     }
     let fault = match name {
         None => {
