@@ -19,6 +19,10 @@ pub(crate) fn assignments(
 ) -> Vec<TokenStream> {
     keys.iter()
         .filter_map(|key| {
+            if key.is("description") {
+                let what = "there is no key `description`: the doc comment is the description";
+                return errors.none(&key.name, what, "say it in `/// …` above the function");
+            }
             let (field, takes) = known(key, &KEYS, errors)?;
             let value = value(key, takes, arguments, errors)?;
             Some(field.assignment(&quote!(__plugin), key, &value))

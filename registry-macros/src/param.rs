@@ -169,6 +169,9 @@ impl Options {
                 Err(error) => errors.absorb(&error, "write `#[arg(default = …)]`"),
             }
         }
+        if tokens.is_empty() {
+            return options;
+        }
         for key in attr::keys(tokens, errors) {
             options.set(key, errors);
         }
