@@ -10,7 +10,7 @@ use divan::{Bencher, black_box};
 use registry_core::{
     Caller, Permission, Place, Plugin, Registry, ToolCall, ToolContext, ToolResult,
     guard::audit::MemoryAudit,
-    schema::of_arguments,
+    schema::Argument,
     trace::{SpanData, Trace, TraceParent, TraceSink},
 };
 use schemars::JsonSchema;
@@ -47,9 +47,8 @@ const fn tool(name: &'static str, line: u32) -> Plugin {
     Plugin::new(
         name,
         DESCRIPTION,
-        of_arguments::<Arguments>,
+        &[&<Arguments as Argument>::WHOLE],
         || None,
-        |_| None,
         |_, arguments| {
             Box::pin(async move {
                 let arguments: Arguments = serde_json::from_value(arguments.into())?;

@@ -3,13 +3,14 @@
 pub use inventory;
 pub use schemars;
 pub use serde;
-pub use serde_json::{self, Map, Value};
+pub use serde_json;
 
 pub use crate::{
     context::{Resource, Resources, ToolContext},
     execute::blocking,
     flow::{Reads, Sends},
-    future::{BoxFuture, boxed},
+    future::boxed,
+    handler::{Given, ToolFuture},
     plugin::{Folder, Place, Plugin},
     policy::TextTag,
     provide::{

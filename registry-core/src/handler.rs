@@ -9,10 +9,14 @@ use crate::{
     future::BoxFuture,
     plugin::Plugin,
     result::{ToolError, ToolResult},
+    schema::from_call::missing,
 };
 
 /// What a tool gives in the end.
 pub type ToolFuture<'a> = BoxFuture<'a, Result<ToolResult, ToolError>>;
+
+/// The arguments of one call, as the code behind a tool gets them.
+pub type Given = Map<String, Value>;
 
 /// The code behind a tool. `#[tool]` writes it; a host that registers tools by hand implements it or takes [`handler_fn`].
 pub trait Handler: Send + Sync {
@@ -47,7 +51,7 @@ where
 
 impl Handler for Plugin {
     fn unavailable(&self, context: &ToolContext) -> Option<String> {
-        (self.missing)(context).or_else(|| {
+        missing(self.parameters, context).or_else(|| {
             let off = self.enabled.is_some_and(|enabled| !enabled(context));
             off.then(|| match self.needs {
                 Some(needs) => format!("needs {needs}"),

@@ -2,12 +2,18 @@
 
 use std::{fmt, time::Duration};
 
-use serde_json::{Map, Value};
+use derive_more::Debug;
+use serde_json::Value;
 
-use crate::{context::ToolContext, handler::ToolFuture, policy::ToolPolicy, schema::literal::PluginExample};
+use crate::{
+    context::ToolContext,
+    handler::{Given, ToolFuture},
+    policy::ToolPolicy,
+    schema::{from_call::Describe, literal::PluginExample},
+};
 
 /// Runs a compiled tool.
-pub(crate) type Run = for<'a> fn(&'a ToolContext, Map<String, Value>) -> ToolFuture<'a>;
+pub(crate) type Run = for<'a> fn(&'a ToolContext, Given) -> ToolFuture<'a>;
 
 /// A tool that was compiled in: one static for each `#[tool]`.
 ///
@@ -29,10 +35,10 @@ pub struct Plugin {
     pub deprecated: Option<&'static str>,
     /// Who may call it, how often and how, and what it does to the world. The key `gate` is `requires_gate`.
     pub policy: ToolPolicy,
-    pub(crate) input_schema: fn() -> Value,
+    #[debug(skip)]
+    pub(crate) parameters: &'static [&'static dyn Describe],
     pub(crate) output_schema: fn() -> Option<Value>,
     pub(crate) run: Run,
-    pub(crate) missing: fn(&ToolContext) -> Option<String>,
     /// A condition that is asked for every request, beside the resources that the function asks for.
     pub enabled: Option<fn(&ToolContext) -> bool>,
     /// What has to be there for the condition to hold, for listings: `"the variable WEATHER_KEY"`.
@@ -92,9 +98,8 @@ impl Plugin {
     pub const fn new(
         name: &'static str,
         description: &'static str,
-        input_schema: fn() -> Value,
+        parameters: &'static [&'static dyn Describe],
         output_schema: fn() -> Option<Value>,
-        missing: fn(&ToolContext) -> Option<String>,
         run: Run,
         place: Place,
     ) -> Self {
@@ -107,10 +112,9 @@ impl Plugin {
             tags: &[],
             deprecated: None,
             policy: ToolPolicy::new(),
-            input_schema,
+            parameters,
             output_schema,
             run,
-            missing,
             enabled: None,
             needs: None,
             examples: &[],

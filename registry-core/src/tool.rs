@@ -22,7 +22,9 @@ use crate::{
     policy::{Effect, ToolLimits, ToolPolicy},
     result::{ErrorKind, ToolError},
     schema::{
-        ArgumentChecker, inconsistencies,
+        ArgumentChecker,
+        from_call::{missing, schema_of},
+        inconsistencies,
         literal::{self, PluginExample},
     },
     source::{ConfiguredTool, Offer, Remote, Source},
@@ -237,7 +239,7 @@ impl Tool {
                 version: plugin.version.map(str::to_owned),
                 description: Some(plugin.description.to_owned()),
                 // A default or an example is the tool's own code, and a panic in it is a fault of this one tool.
-                input_schema: Arc::new(catch_unwind(plugin.input_schema).unwrap_or_default()),
+                input_schema: Arc::new(catch_unwind(|| schema_of(plugin.parameters)).unwrap_or_default()),
                 output_schema: catch_unwind(plugin.output_schema).ok().flatten().unwrap_or_default(),
                 tags: plugin.tags.iter().map(|tag| (*tag).to_owned()).collect(),
                 deprecated: plugin.deprecated.map(str::to_owned),
@@ -401,7 +403,7 @@ impl Tool {
     pub(crate) fn lacks_something(&self, context: &ToolContext) -> bool {
         match self.code {
             Code::Compiled(plugin) => {
-                let missing = catch_unwind(AssertUnwindSafe(|| (plugin.missing)(context)));
+                let missing = catch_unwind(AssertUnwindSafe(|| missing(plugin.parameters, context)));
                 missing.map_or(true, |missing| missing.is_some())
             }
             Code::Host(_) => self.unavailable(context).is_some(),

@@ -3,7 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{
-    Attribute, Data, DeriveInput, Field, Fields, Ident, LitStr, Meta, Path, Token, ext::IdentExt,
+    Attribute, Data, DeriveInput, Field, Fields, Ident, LitStr, Meta, Path, Token, Type, ext::IdentExt,
     punctuated::Punctuated,
 };
 
@@ -11,11 +11,13 @@ use crate::{
     attr,
     docs::Docs,
     errors::Errors,
+    names,
     param::{Options, meant},
 };
 
 pub(crate) fn args(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand("args", attribute, item, |item, core, errors| {
+        let ahead = checks(item, &quote!(#core::__private::readable));
         let mut wanted = vec![("Deserialize", "serde"), ("JsonSchema", "schemars")];
         if take(&mut item.attrs, "output") {
             wanted.push(("Serialize", "serde"));
@@ -62,7 +64,7 @@ pub(crate) fn args(attribute: TokenStream, item: TokenStream) -> TokenStream {
                 const _: () = { impl #generics #ident #types #clause { #(#defaults)* } };
             }
         });
-        (wanted, defaults.unwrap_or_default())
+        Change { wanted, ahead, behind: defaults.unwrap_or_default() }
     })
 }
 
@@ -74,8 +76,10 @@ pub(crate) fn output(attribute: TokenStream, item: TokenStream) -> TokenStream {
         parsed.attrs.push(syn::parse_quote!(#[output]));
         return args(attribute, quote!(#parsed));
     }
-    expand("output", attribute, item, |_, _, _| {
-        (vec![("Serialize", "serde"), ("JsonSchema", "schemars")], TokenStream::new())
+    expand("output", attribute, item, |item, core, _| Change {
+        wanted: vec![("Serialize", "serde"), ("JsonSchema", "schemars")],
+        ahead: checks(item, &quote!(#core::__private::writable)),
+        behind: TokenStream::new(),
     })
 }
 
@@ -86,8 +90,35 @@ fn take(attrs: &mut Vec<Attribute>, name: &str) -> bool {
     attrs.len() < before
 }
 
-/// The derives that are wanted, each with its crate, and what goes behind the item.
-type Change = (Vec<(&'static str, &'static str)>, TokenStream);
+struct Change {
+    /// The derives that are wanted, each with its crate.
+    wanted: Vec<(&'static str, &'static str)>,
+    /// What goes before the item.
+    ahead: TokenStream,
+    /// What goes behind it.
+    behind: TokenStream,
+}
+
+/// The check that the fields are of types which can be derived for. It stands before the derives, whose errors do not say what to do. Types and
+/// fields that say themselves how they are written, or whether they are there, are left to the derives.
+fn checks(item: &DeriveInput, check: &TokenStream) -> TokenStream {
+    let is_own =
+        |attr: &Attribute| ["cfg", "serde", "schemars"].iter().any(|name| attr.path().is_ident(name));
+    let is_plain = |attrs: &[Attribute]| !attrs.iter().any(is_own);
+    let fields: Vec<&Field> = match &item.data {
+        Data::Struct(data) => data.fields.iter().collect(),
+        Data::Enum(data) => {
+            data.variants.iter().filter(|one| is_plain(&one.attrs)).flat_map(|one| &one.fields).collect()
+        }
+        Data::Union(_) => Vec::new(),
+    };
+    let types = fields.into_iter().filter(|field| is_plain(&field.attrs)).map(|field| &field.ty);
+    let types: Vec<&Type> = types.collect();
+    if types.is_empty() || !item.generics.params.is_empty() || !is_plain(&item.attrs) {
+        return TokenStream::new();
+    }
+    quote!(const _: () = { #(#check::<#types>();)* };)
+}
 
 fn expand(
     macro_name: &str,
@@ -105,7 +136,7 @@ fn expand(
             return quote!(#item #errors);
         }
     };
-    let (wanted, behind) = change(&mut parsed, &core, &mut errors);
+    let Change { wanted, ahead, behind } = change(&mut parsed, &core, &mut errors);
     if let Data::Union(data) = &parsed.data {
         errors.push(data.union_token, "a union has no schema", "use an enum");
         let errors = errors.into_tokens();
@@ -126,6 +157,7 @@ fn expand(
     parsed.attrs.push(syn::parse_quote!(#[schemars(crate = #schemars)]));
     let errors = errors.into_tokens();
     quote! {
+        #ahead
         #[derive(#(#derives),*)]
         #parsed
         #behind
@@ -155,7 +187,7 @@ fn fields(
         let options = Options::of(&field.attrs, errors);
         let is_renamed = options.rename.is_some() || serde_words(&field.attrs).any(|word| word == "rename");
         if is_named && !is_flat && !is_renamed {
-            attr::check_argument_name(&name, &field.ident, errors);
+            names::check_argument_name(&name, &field.ident, errors);
         }
         field.attrs.retain(|attr| !attr.path().is_ident("arg"));
         if let Some((key, default)) = &options.default {

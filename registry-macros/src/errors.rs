@@ -4,11 +4,15 @@ use std::fmt::Display;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::parse::Parse;
 
 /// The item under an attribute; one that is something else is given back as it is, with what the attribute goes on.
-pub(crate) fn parsed<T: Parse>(attribute: &str, item: &TokenStream, goes_on: &str) -> Result<T, TokenStream> {
-    syn::parse2(item.clone()).map_err(|error| {
+pub(crate) fn parsed<T>(
+    attribute: &str,
+    item: &TokenStream,
+    goes_on: &str,
+    read: fn(TokenStream) -> syn::Result<T>,
+) -> Result<T, TokenStream> {
+    read(item.clone()).map_err(|error| {
         let mut errors = Errors::new(format!("`#[{attribute}]`"));
         errors.absorb(&error, format!("`#[{attribute}]` goes on {goes_on}"));
         let errors = errors.into_tokens();

@@ -1,6 +1,6 @@
 //! What `#[tool]` writes: the function, and one `const` block behind it.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Type, ext::IdentExt, spanned::Spanned};
 
@@ -9,13 +9,15 @@ use crate::{
     docs::{Docs, parameter_list},
     errors::{Errors, parsed},
     example::Example,
+    keys, names,
     param::{at, meant, written_at},
     returns::{Failure, Returns},
     signature::{self, Input, ToolFn},
 };
 
 pub(crate) fn tool(attribute: TokenStream, item: &TokenStream) -> TokenStream {
-    let function: ToolFn = match parsed("tool", item, "a function") {
+    let goes_on = "a function, and `#[tools]` on an `impl` block";
+    let function = match parsed("tool", item, goes_on, ToolFn::read) {
         Ok(function) => function,
         Err(told) => return told,
     };
@@ -41,14 +43,14 @@ pub(crate) fn expand(attribute: TokenStream, function: &ToolFn, owner: Option<&T
     let mut keys = attr::keys(attribute, &mut errors);
     let core = attr::core_path(&mut keys, &mut errors);
     if !keys.iter().any(|key| key.is("name")) {
-        attr::check_name(&ident.unraw().to_string(), ident, &mut errors);
+        names::check_name(&ident.unraw().to_string(), ident, &mut errors);
     }
     let arguments: Vec<&Input> = inputs.iter().filter(|input| input.is_argument()).collect();
     let names: Vec<String> = arguments.iter().map(|argument| argument.name.clone()).collect();
     let has_whole = inputs.iter().any(|input| input.is_whole);
-    attr::check_effect(&keys, &mut errors);
+    keys::check_effect(&keys, &mut errors);
     let (examples, keys): (Vec<Key>, Vec<Key>) = keys.into_iter().partition(|key| key.is("example"));
-    let assignments = attr::assignments(&keys, (!has_whole).then_some(&names[..]), &mut errors);
+    let assignments = keys::assignments(&keys, (!has_whole).then_some(&names[..]), &mut errors);
     let examples: Vec<Example<'_>> =
         examples.iter().filter_map(|key| Example::of(key, &mut errors)).collect();
     let known = (!has_whole).then_some(&arguments[..]);
@@ -88,8 +90,8 @@ pub(crate) fn expand(attribute: TokenStream, function: &ToolFn, owner: Option<&T
         ),
     };
     let errors = errors.into_tokens();
-    if owner.is_none() && function.sig.receiver().is_some() {
-        // A `const _` cannot stand where methods do.
+    if owner.is_none() && (function.sig.receiver().is_some() || !function.has_body()) {
+        // A `const _` cannot stand where methods do, in an `impl` block or in a trait.
         return Expanded { function: cleaned, behind: errors };
     }
     let behind = quote! {
@@ -161,28 +163,27 @@ fn constant(input: &Input) -> TokenStream {
         value.extend(quote!(.bounds(|| ::std::vec::Vec::from([#(#bounds),*]))));
     }
     // The type decides whether it is one, so it says what is wrong. Whatever is described is an argument.
-    let checks = [(fault, "unless_provided"), (superfluous, "only_argument")].map(|(check, method)| {
-        check.as_ref().filter(|_| !is_whole).map(|(place, message)| {
-            let (constant, method) = (&constant, Ident::new(method, Span::call_site()));
-            written_at(place.span(), quote!(const _: () = #constant.#method(#message);))
-        })
-    });
-    quote! {
-        const #constant: __private::Parameter<#ty> = #value;
-        #(#checks)*
+    let checks = [(fault, "unless_provided"), (superfluous, "only_argument")];
+    for (check, method) in checks {
+        if let Some((place, message)) = check.as_ref().filter(|_| !is_whole) {
+            let method = Ident::new(method, Span::call_site());
+            value = called_at(place.span(), quote!(__private::Parameter::#method), quote!(#value, #message));
+        }
     }
+    // Not a `const`: rustc would write down how it is computed for other crates.
+    quote!(static #constant: __private::Parameter<#ty> = #value;)
 }
 
 /// What is known about the function's value and failure.
 fn ends(returns: &Returns) -> TokenStream {
     let value = &returns.value;
     let mut ends = if returns.is_stream {
-        quote!(const __RETURNS: __private::Streams<#value> = __private::streams::<#value>();)
+        quote!(static __RETURNS: __private::Streams<#value> = __private::streams::<#value>();)
     } else {
-        quote!(const __RETURNS: __private::Returns<#value> = __private::returns::<#value, _>();)
+        quote!(static __RETURNS: __private::Returns<#value> = __private::returns::<#value, _>();)
     };
     if let Failure::Named(error) = &returns.failure {
-        ends.extend(quote!(const __FAILS: __private::Fails<#error> = __private::fails::<#error>();));
+        ends.extend(quote!(static __FAILS: __private::Fails<#error> = __private::fails::<#error>();));
     }
     ends
 }
@@ -212,11 +213,14 @@ fn plugin(
         false => (quote!(), quote!()),
     };
     let outcome = match returns.failure {
-        Failure::Never => quote!(__RETURNS.give(#with_context #call)),
-        Failure::Hidden => quote!(__RETURNS.give_or_fail(#with_context #call)),
-        Failure::Named(_) => quote!(__RETURNS.give_or(#with_context &__FAILS, #call)),
+        Failure::Never => quote!(__RETURNS.give(#with_context #call) #collected),
+        Failure::Hidden(alias) => {
+            // What rustc has to say of the error's type stands at the alias.
+            let done = Ident::new("__done", alias);
+            quote!(let #done = #call; __RETURNS.give_or_fail(#with_context #done) #collected)
+        }
+        Failure::Named(_) => quote!(__RETURNS.give_or(#with_context &__FAILS, #call) #collected),
     };
-    let outcome = quote!(#outcome #collected);
     // A plain function runs on a thread where it may block. What it gets is read there, as references are not sent.
     // One that gives a stream only begins it.
     let body = if is_async || returns.is_stream {
@@ -229,19 +233,17 @@ fn plugin(
     quote! {
         fn __run<'__a>(
             #context: &'__a __private::ToolContext,
-            #given: __private::Map<::std::string::String, __private::Value>,
-        ) -> __private::BoxFuture<'__a, ::core::result::Result<__private::ToolResult, __private::ToolError>> {
+            #given: __private::Given,
+        ) -> __private::ToolFuture<'__a> {
             #boxed
         }
 
-        const __PARAMETERS: &[&dyn __private::Describe] = &[#(&#constants),*];
-        const __PLUGIN: __private::Plugin = {
+        __private::inventory::submit!({
             let mut __plugin = __private::Plugin::new(
                 #name,
                 #description,
-                || __private::schema_of(__PARAMETERS),
-                || __RETURNS.schema(),
-                |__context| __private::missing(__PARAMETERS, __context),
+                &[#(&#constants),*],
+                __RETURNS.schema,
                 __run,
                 __private::Place {
                     module_path: ::core::module_path!(),
@@ -251,9 +253,16 @@ fn plugin(
             );
             #(#assignments)*
             __plugin
-        };
-        __private::inventory::submit!(__PLUGIN);
+        });
     }
+}
+
+/// A call that rustc shows at this place, whatever its arguments are.
+fn called_at(place: Span, function: TokenStream, arguments: TokenStream) -> TokenStream {
+    let function = written_at(place, function);
+    let mut arguments = Group::new(Delimiter::Parenthesis, arguments);
+    arguments.set_span(place);
+    quote!(#function #arguments)
 }
 
 /// The statement that reads the parameters. One for all of them: each that stands by itself costs the user's build the time of

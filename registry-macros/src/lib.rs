@@ -1,7 +1,7 @@
 //! The macros of `registry-core`, which re-exports them: a tool file names that crate only.
 //!
-//! `attr`, `signature`, `param`, `returns` and `docs` read, `errors` collects what is wrong, `expand`, `resource`, `data` and `discover`
-//! write.
+//! `attr`, `keys`, `names`, `signature`, `param`, `returns`, `literal`, `example` and `docs` read, `errors` collects what is wrong, `expand`, `methods`,
+//! `resource`, `data` and `discover` write. `forgotten` looks into files for what no macro is asked about.
 //! Nothing here knows about schemas or JSON: the output calls generic functions of the core.
 
 mod attr;
@@ -15,8 +15,10 @@ mod forgotten;
 #[cfg(test)]
 #[path = "tests/golden.rs"]
 mod golden;
+mod keys;
 mod literal;
 mod methods;
+mod names;
 mod nearest;
 mod param;
 mod resource;

@@ -7,10 +7,11 @@ use syn::{ImplItem, ItemImpl, Meta};
 use crate::{
     errors::{Errors, parsed},
     expand::{self, Expanded},
+    signature::ToolFn,
 };
 
 pub(crate) fn tools(attribute: &TokenStream, item: &TokenStream) -> TokenStream {
-    let mut block: ItemImpl = match parsed("tools", item, "`impl Type { … }`") {
+    let mut block: ItemImpl = match parsed("tools", item, "`impl Type { … }`", syn::parse2) {
         Ok(block) => block,
         Err(told) => return told,
     };
@@ -41,7 +42,7 @@ pub(crate) fn tools(attribute: &TokenStream, item: &TokenStream) -> TokenStream 
         if !errors.is_empty() {
             continue;
         }
-        match syn::parse2(method.to_token_stream()) {
+        match ToolFn::read(method.to_token_stream()) {
             Ok(function) => {
                 let Expanded { function, behind: more } =
                     expand::expand(keys, &function, Some(&block.self_ty));

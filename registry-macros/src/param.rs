@@ -11,6 +11,7 @@ use crate::{
     attr::{self, Key, ends_in},
     errors::Errors,
     literal::{Literal, Value},
+    names,
 };
 
 /// How a parameter's type is held for the length of the call, and passed on. Only what is borrowed is seen as it is written: a reference has to
@@ -168,6 +169,9 @@ impl Options {
                 Err(error) => errors.absorb(&error, "write `#[arg(default = …)]`"),
             }
         }
+        if tokens.is_empty() {
+            return options;
+        }
         for key in attr::keys(tokens, errors) {
             options.set(key, errors);
         }
@@ -215,7 +219,7 @@ impl Options {
             // `rename`
             _ => match key.text() {
                 Some(text) => {
-                    attr::check_argument_name(&text.value(), text, errors);
+                    names::check_argument_name(&text.value(), text, errors);
                     self.rename = Some(text.clone());
                 }
                 None => errors.push(&value, "the name has to be written out", "write `rename = \"…\"`"),

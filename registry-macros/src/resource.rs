@@ -12,7 +12,8 @@ use crate::{
 };
 
 pub(crate) fn resource(attribute: TokenStream, item: &TokenStream) -> TokenStream {
-    let function: ToolFn = match parsed("resource", item, "a function that returns what tools ask for") {
+    let goes_on = "a function that returns what tools ask for";
+    let function = match parsed("resource", item, goes_on, ToolFn::read) {
         Ok(function) => function,
         Err(told) => return told,
     };
@@ -26,7 +27,7 @@ pub(crate) fn resource(attribute: TokenStream, item: &TokenStream) -> TokenStrea
     let reads = inputs.iter().any(|input| matches!(input, Input::Settings(_)));
     let assignments = assignments(&keys, reads, &mut errors);
 
-    let cfgs = function.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
+    let cfgs = function.conditions();
     let constants = inputs.iter().map(constant);
     let given = gives
         .as_ref()

@@ -1,8 +1,9 @@
 //! What the function under `#[tool]` gives.
 
+use proc_macro2::Span;
 use syn::{
     AngleBracketedGenericArguments, GenericArgument, PathArguments, ReturnType, Signature, Type,
-    TypeImplTrait, TypeParamBound, TypePath,
+    TypeImplTrait, TypeParamBound, TypePath, spanned::Spanned,
 };
 
 use crate::{
@@ -23,8 +24,8 @@ pub(crate) struct Returns {
 /// How the function says that it failed.
 pub(crate) enum Failure {
     Never,
-    /// By a `Result` whose alias hides the error's type.
-    Hidden,
+    /// By a `Result` whose alias, which stands here, hides the error's type.
+    Hidden(Span),
     Named(Box<Type>),
 }
 
@@ -74,7 +75,7 @@ impl Returns {
         };
         let failure = types(&result.arguments)
             .nth(1)
-            .map_or(Failure::Hidden, |error| Failure::Named(Box::new(error.clone())));
+            .map_or(Failure::Hidden(ty.span()), |error| Failure::Named(Box::new(error.clone())));
         Self::value(peeled(value), failure, errors)
     }
 }

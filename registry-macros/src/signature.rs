@@ -1,19 +1,19 @@
 //! The function under `#[tool]`: its signature is read, its body is not.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{
     Attribute, FnArg, Meta, Pat, PatType, Receiver, Signature, Token, Type, Visibility,
     ext::IdentExt,
-    parse::{Parse, ParseStream},
+    parse::{ParseStream, Parser},
     punctuated::Punctuated,
     spanned::Spanned,
 };
 
 use crate::{
-    attr,
     docs::Docs,
     errors::Errors,
+    names,
     param::{Options, Shape, inside, is_bytes, mentions, peeled},
 };
 
@@ -28,18 +28,28 @@ pub(crate) struct ToolFn {
     body: TokenStream,
 }
 
-impl Parse for ToolFn {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        Ok(Self {
-            attrs: input.call(Attribute::parse_outer)?,
-            vis: input.parse()?,
-            sig: input.parse()?,
-            body: input.parse()?,
-        })
-    }
-}
-
 impl ToolFn {
+    /// Reads a function. Its body is put aside first: a parser would go through every token of it.
+    pub(crate) fn read(item: TokenStream) -> syn::Result<Self> {
+        let mut tokens: Vec<TokenTree> = item.into_iter().collect();
+        let body = tokens.pop_if(|last| is_block(last));
+        let head = |input: ParseStream<'_>| {
+            Ok(Self {
+                attrs: input.call(Attribute::parse_outer)?,
+                vis: input.parse()?,
+                sig: input.parse()?,
+                body: input.parse()?,
+            })
+        };
+        let mut function = head.parse2(tokens.into_iter().collect())?;
+        function.body.extend(body);
+        Ok(function)
+    }
+
+    pub(crate) fn has_body(&self) -> bool {
+        self.body.clone().into_iter().next().is_some_and(|first| is_block(&first))
+    }
+
     /// The attributes that decide whether the function is there at all.
     pub(crate) fn conditions(&self) -> Vec<Attribute> {
         let mut conditions = Vec::new();
@@ -185,7 +195,7 @@ fn input(input: &PatType, index: usize, errors: &mut Errors) -> Option<Input> {
         errors.push(attr, what, help);
     }
     if let Some(name) = name.filter(|_| !description.is_empty() && options.rename.is_none()) {
-        attr::check_argument_name(&name.unraw().to_string(), name, errors);
+        names::check_argument_name(&name.unraw().to_string(), name, errors);
     }
     let fault = match name {
         None => {
@@ -248,6 +258,10 @@ fn check_type(ident: &syn::Ident, ty: &Type, errors: &mut Errors) -> bool {
     !borrows
 }
 
+fn is_block(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
+}
+
 /// Refuses what cannot be called by name with JSON.
 pub(crate) fn check(function: &ToolFn, errors: &mut Errors) {
     let sig = &function.sig;
@@ -273,7 +287,7 @@ pub(crate) fn check(function: &ToolFn, errors: &mut Errors) {
     if let Some(clause) = &sig.generics.where_clause {
         errors.push(clause, "a tool has no `where` clause", "name the types");
     }
-    if !function.body.to_string().starts_with('{') {
+    if !function.has_body() {
         errors.push(&sig.ident, "the function has no body", "write one");
     }
 }

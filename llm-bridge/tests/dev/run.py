@@ -26,8 +26,9 @@ sys.dont_write_bytecode = True
 
 import environment
 
-# On a machine that does nothing else it takes three.
+# On a machine that does nothing else it takes three seconds, and some minutes where nothing is built yet.
 PATIENCE = 300
+PATIENCE_AT_FIRST = 3600
 TOOL = environment.REPOSITORY / "tools" / "dev_probe.rs"
 TEXT = '''//! A tool that a test has written, and removes.
 
@@ -58,7 +59,8 @@ class Dev:
                                         stderr=subprocess.STDOUT, text=True, errors="replace", env=variables, cwd=repository)
         self.said = []
         threading.Thread(target=lambda: self.said.extend(iter(self.process.stdout.readline, "")), daemon=True).start()
-        self.address = self.until(lambda: re.search(r"Chat at (http://[\d.:]+)/", self.text()), "it does not serve").group(1)
+        self.address = self.until(lambda: re.search(r"Chat at (http://[\d.:]+)/", self.text()), "it does not serve",
+                                  PATIENCE_AT_FIRST).group(1)
 
     def stop(self):
         """Whether it ends."""
@@ -73,9 +75,9 @@ class Dev:
     def text(self):
         return "".join(self.said)
 
-    def until(self, holds, otherwise):
+    def until(self, holds, otherwise, patience=PATIENCE):
         """Waits until something holds."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + patience
         while time.monotonic() < end:
             if found := holds():
                 return found

@@ -5,6 +5,7 @@
 use std::{
     borrow::Borrow,
     collections::{BTreeSet, HashSet, VecDeque},
+    panic::RefUnwindSafe,
     path::{Path, PathBuf},
 };
 
@@ -23,7 +24,7 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a tool",
     label = "not something that a model can write",
-    note = "use a number, a `bool`, a `String`, a `Vec`, a `serde_json::Value`, or a type of your own with `#[args]` (or `derive(Deserialize, JsonSchema)`)"
+    note = "use a number, a `bool`, a `String`, a `Vec`, a `serde_json::Value`, or a type of your own with `#[args]` (or `derive(Deserialize, JsonSchema)`), alone or in a `Vec`, an `Option` or a map"
 )]
 pub trait Argument: Sized {
     /// All arguments of a tool in one struct.
@@ -48,7 +49,7 @@ impl<T: DeserializeOwned + JsonSchema> Argument for T {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a tool",
     label = "not something that a model can write",
-    note = "for an argument, use a number, a `bool`, a `String`, a `Vec`, a `serde_json::Value`, or a type of your own with `#[args]` (or `derive(Deserialize, JsonSchema)`)",
+    note = "for an argument, use a number, a `bool`, a `String`, a `Vec`, a `serde_json::Value`, or a type of your own with `#[args]` (or `derive(Deserialize, JsonSchema)`), alone or in a `Vec`, an `Option` or a map",
     note = "for something that the program provides, use `Resource<{Self}>`, or `Option<Resource<…>>` where it may be missing",
     note = "a type of another crate needs that crate's feature `serde`, and schemars' feature for it: `cargo add --package tools schemars --features chrono04`, or `uuid1`, `url2`"
 )]
@@ -308,10 +309,11 @@ impl<T> Parameter<T> {
     /// Where it is an argument.
     #[track_caller]
     #[expect(clippy::panic, reason = "this is how a constant reports an error")]
-    pub const fn unless_provided(&self, message: &'static str) {
+    pub const fn unless_provided(self, message: &'static str) -> Self {
         if self.schema.is_some() {
             panic!("{}", message);
         }
+        self
     }
 
     /// Reports, while it is compiled, that it is no argument and has what is for arguments.
@@ -320,15 +322,16 @@ impl<T> Parameter<T> {
     /// Where it is no argument.
     #[track_caller]
     #[expect(clippy::panic, reason = "this is how a constant reports an error")]
-    pub const fn only_argument(&self, message: &'static str) {
+    pub const fn only_argument(self, message: &'static str) -> Self {
         if self.schema.is_none() {
             panic!("{}", message);
         }
+        self
     }
 }
 
 /// What is known of a parameter, of whatever type.
-pub trait Describe {
+pub trait Describe: Sync + RefUnwindSafe {
     /// Its name and schema and whether it may be left out, where it is an argument.
     fn describe(&self, generator: &mut SchemaGenerator) -> Option<(&'static str, Schema, bool)>;
     /// The schema of all arguments, where it takes them all.
@@ -364,12 +367,12 @@ impl<T> Describe for Parameter<T> {
 }
 
 /// The schema of the arguments among these parameters.
-pub fn schema_of(parameters: &[&dyn Describe]) -> Value {
+pub(crate) fn schema_of(parameters: &[&dyn Describe]) -> Value {
     parameters.iter().find_map(|parameter| parameter.whole()).unwrap_or_else(|| object_of(parameters))
 }
 
 /// Why a tool with these parameters is off.
-pub fn missing(parameters: &[&dyn Describe], context: &ToolContext) -> Option<String> {
+pub(crate) fn missing(parameters: &[&dyn Describe], context: &ToolContext) -> Option<String> {
     parameters.iter().find_map(|parameter| parameter.missing(context))
 }
 

@@ -19,7 +19,7 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     label = "not something that can be given to a model",
-    note = "return a `String`, a `serde_json::Value`, an `Image`, `Audio`, `File`, `Table` or `Markdown`, a `ToolResult`, or a type with `#[output]` (or `derive(Serialize, JsonSchema)`)"
+    note = "return a `String`, a `serde_json::Value`, an `Image`, `Audio`, `File`, `Table` or `Markdown`, a `ToolResult`, or a type with `#[output]` (or `derive(Serialize, JsonSchema)`), alone or in a `Vec`, an `Option` or a map"
 )]
 pub trait Output<Kind> {
     /// The JSON Schema of the value, where one is known.

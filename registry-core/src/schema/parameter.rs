@@ -5,7 +5,7 @@
 use futures_core::Stream;
 use serde_json::{Map, Value};
 
-use super::{Bound, Output};
+use super::{Argument, Bound, Output, output::Json};
 use crate::{
     content::{Streamed, StreamedPart, collect},
     context::{Resource, ToolContext},
@@ -17,7 +17,8 @@ use crate::{
 /// What a tool's function gives.
 #[derive(Debug)]
 pub struct Returns<T> {
-    schema: fn() -> Option<Value>,
+    /// The schema of the value, where one is known.
+    pub schema: fn() -> Option<Value>,
     give: fn(T) -> Result<ToolResult, ToolError>,
 }
 
@@ -27,11 +28,6 @@ pub const fn returns<T: Output<Kind>, Kind>() -> Returns<T> {
 }
 
 impl<T> Returns<T> {
-    /// The schema of the value, where one is known.
-    pub fn schema(&self) -> Option<Value> {
-        (self.schema)()
-    }
-
     /// The value as a result.
     ///
     /// # Errors
@@ -59,19 +55,18 @@ impl<T> Returns<T> {
 
 /// The items of the stream that a tool's function gives.
 #[derive(Debug)]
-pub struct Streams<T>(fn(T) -> Result<StreamedPart, ToolError>);
+pub struct Streams<T> {
+    /// No value has a schema that comes in parts.
+    pub schema: fn() -> Option<Value>,
+    give: fn(T) -> Result<StreamedPart, ToolError>,
+}
 
 /// The items of the stream that a tool's function gives, or of the one in the `Result` that it gives.
 pub const fn streams<T: Streamed>() -> Streams<T> {
-    Streams(T::into_part)
+    Streams { schema: || None, give: T::into_part }
 }
 
 impl<T> Streams<T> {
-    /// No value has a schema that comes in parts.
-    pub fn schema(&self) -> Option<Value> {
-        None
-    }
-
     /// All that the stream gives, shown as it comes.
     ///
     /// # Errors
@@ -81,7 +76,7 @@ impl<T> Streams<T> {
         context: &ToolContext,
         stream: impl Stream<Item = T>,
     ) -> impl Future<Output = Result<ToolResult, ToolError>> {
-        collect(context, stream, self.0)
+        collect(context, stream, self.give)
     }
 
     /// All that the stream gives, or the failure.
@@ -118,6 +113,12 @@ pub struct Fails<E>(fn(E) -> ToolError);
 pub const fn fails<E: IntoToolError>() -> Fails<E> {
     Fails(E::into_tool_error)
 }
+
+/// Checks that a field of an `#[args]` can be read.
+pub const fn readable<T: Argument>() {}
+
+/// Checks that a field of an `#[output]` can be written.
+pub const fn writable<T: Output<Json>>() {}
 
 /// What a tool's function asks of the host.
 #[derive(Debug)]
@@ -264,9 +265,8 @@ pub const fn unregistered() -> crate::plugin::Plugin {
     crate::plugin::Plugin::new(
         "",
         "",
-        || Value::Null,
+        &[],
         || None,
-        |_| None,
         |_, _| Box::pin(std::future::pending()),
         crate::plugin::Place { module_path: "", file: "", line: 0 },
     )

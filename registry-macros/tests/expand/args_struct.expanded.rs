@@ -1,3 +1,8 @@
+const _: () = {
+    ::registry_core::__private::readable::<String>();
+    ::registry_core::__private::readable::<Option<u8>>();
+    ::registry_core::__private::readable::<Option<String>>();
+};
 #[derive(
     ::registry_core::__private::serde::Deserialize,
     ::registry_core::__private::schemars::JsonSchema
@@ -59,6 +64,9 @@ enum Tone {
     Kind,
     Stern,
 }
+const _: () = {
+    ::registry_core::__private::writable::<String>();
+};
 #[derive(
     ::registry_core::__private::serde::Serialize,
     ::registry_core::__private::schemars::JsonSchema
@@ -76,15 +84,12 @@ async fn write_note(note: Note) -> Written {
 const _: () = {
     use ::registry_core::__private;
     use __private::Otherwise as _;
-    const __of_note: __private::Parameter<Note> = <Note as __private::Argument>::WHOLE;
-    const __RETURNS: __private::Returns<Written> = __private::returns::<Written, _>();
+    static __of_note: __private::Parameter<Note> = <Note as __private::Argument>::WHOLE;
+    static __RETURNS: __private::Returns<Written> = __private::returns::<Written, _>();
     fn __run<'__a>(
         __context: &'__a __private::ToolContext,
-        __given: __private::Map<::std::string::String, __private::Value>,
-    ) -> __private::BoxFuture<
-        '__a,
-        ::core::result::Result<__private::ToolResult, __private::ToolError>,
-    > {
+        __given: __private::Given,
+    ) -> __private::ToolFuture<'__a> {
         __private::boxed(async move {
             let (__value_note, ()) = __private::take(
                 (&__of_note, ()),
@@ -94,22 +99,10 @@ const _: () = {
             __RETURNS.give(write_note(__value_note).await)
         })
     }
-    const __PARAMETERS: &[&dyn __private::Describe] = &[&__of_note];
-    const __PLUGIN: __private::Plugin = {
-        let mut __plugin = __private::Plugin::new(
-            "write_note",
-            "Writes a note.",
-            || __private::schema_of(__PARAMETERS),
-            || __RETURNS.schema(),
-            |__context| __private::missing(__PARAMETERS, __context),
-            __run,
-            __private::Place {
-                module_path: ::core::module_path!(),
-                file: ::core::file!(),
-                line: ::core::line!(),
-            },
-        );
-        __plugin
-    };
-    __private::inventory::submit!(__PLUGIN);
+    __private::inventory::submit!(
+        { let mut __plugin = __private::Plugin::new("write_note", "Writes a note.", & [&
+        __of_note], __RETURNS.schema, __run, __private::Place { module_path :
+        ::core::module_path!(), file : ::core::file!(), line : ::core::line!(), },);
+        __plugin }
+    );
 };

@@ -1,11 +1,11 @@
 /// Joins words.
-///
-/// # Parameters
-///
-/// - `between`: What stands between.
-/// - `list`: The words.
-/// - `before`: What stands before.
-/// - `how`: How.
+/**
+# Parameters
+
+- `between`: What stands between.
+- `list`: The words.
+- `before`: What stands before.
+- `how`: How.*/
 async fn join(
     between: &str,
     words: &[String],
@@ -18,7 +18,7 @@ async fn join(
 const _: () = {
     use ::registry_core::__private;
     use __private::Otherwise as _;
-    const __of_between: __private::Parameter<<str as __private::Lend>::Held> = <<str as __private::Lend>::Held as __private::FromCall<
+    static __of_between: __private::Parameter<<str as __private::Lend>::Held> = <<str as __private::Lend>::Held as __private::FromCall<
         _,
     >>::PARAMETER
         .named(
@@ -40,7 +40,7 @@ const _: () = {
             ),
             <<str as __private::Lend>::Held as __private::Text>::pattern("^[ ,;]*$"),
         ]));
-    const __of_words: __private::Parameter<<[String] as __private::Lend>::Held> = <<[String] as __private::Lend>::Held as __private::FromCall<
+    static __of_words: __private::Parameter<<[String] as __private::Lend>::Held> = <<[String] as __private::Lend>::Held as __private::FromCall<
         _,
     >>::PARAMETER
         .named(
@@ -60,7 +60,7 @@ const _: () = {
                 ),
             ),
         ]));
-    const __of_before: __private::Parameter<Option<<str as __private::Lend>::Held>> = <Option<
+    static __of_before: __private::Parameter<Option<<str as __private::Lend>::Held>> = <Option<
         <str as __private::Lend>::Held,
     > as __private::FromCall<_>>::PARAMETER
         .named(
@@ -68,18 +68,15 @@ const _: () = {
             "What stands before.",
             __private::Type::<Option<<str as __private::Lend>::Held>>::ABSENT,
         );
-    const __of_how: __private::Parameter<<How as __private::Lend>::Held> = <<How as __private::Lend>::Held as __private::FromCall<
+    static __of_how: __private::Parameter<<How as __private::Lend>::Held> = <<How as __private::Lend>::Held as __private::FromCall<
         _,
     >>::PARAMETER
         .named("how", "How.", __private::Type::<<How as __private::Lend>::Held>::ABSENT);
-    const __RETURNS: __private::Returns<String> = __private::returns::<String, _>();
+    static __RETURNS: __private::Returns<String> = __private::returns::<String, _>();
     fn __run<'__a>(
         __context: &'__a __private::ToolContext,
-        __given: __private::Map<::std::string::String, __private::Value>,
-    ) -> __private::BoxFuture<
-        '__a,
-        ::core::result::Result<__private::ToolResult, __private::ToolError>,
-    > {
+        __given: __private::Given,
+    ) -> __private::ToolFuture<'__a> {
         __private::boxed(async move {
             let (
                 __value_between,
@@ -101,27 +98,10 @@ const _: () = {
                 )
         })
     }
-    const __PARAMETERS: &[&dyn __private::Describe] = &[
-        &__of_between,
-        &__of_words,
-        &__of_before,
-        &__of_how,
-    ];
-    const __PLUGIN: __private::Plugin = {
-        let mut __plugin = __private::Plugin::new(
-            "join",
-            "Joins words.",
-            || __private::schema_of(__PARAMETERS),
-            || __RETURNS.schema(),
-            |__context| __private::missing(__PARAMETERS, __context),
-            __run,
-            __private::Place {
-                module_path: ::core::module_path!(),
-                file: ::core::file!(),
-                line: ::core::line!(),
-            },
-        );
-        __plugin
-    };
-    __private::inventory::submit!(__PLUGIN);
+    __private::inventory::submit!(
+        { let mut __plugin = __private::Plugin::new("join", "Joins words.", & [&
+        __of_between, & __of_words, & __of_before, & __of_how], __RETURNS.schema, __run,
+        __private::Place { module_path : ::core::module_path!(), file : ::core::file!(),
+        line : ::core::line!(), },); __plugin }
+    );
 };

@@ -1,7 +1,7 @@
-///
-/// # Parameters
-///
-/// - `times`: How often.
+/**
+# Parameters
+
+- `times`: How often.*/
 async fn hello(name: String, times: u8) -> String {
     name.repeat(times.into())
 }
@@ -9,19 +9,16 @@ async fn hello(name: String, times: u8) -> String {
 const _: () = {
     use ::registry_core::__private;
     use __private::Otherwise as _;
-    const __of_name: __private::Parameter<String> = <String as __private::FromCall<
-        _,
-    >>::PARAMETER
-        .named("name", "", __private::Type::<String>::ABSENT);
-    const _: () = __of_name
-        .unless_provided(
-            "tool `hello`: the argument `name` has no doc comment\nhelp: say in `/// …` above it what the model is to give",
-        );
-    const __of_times: __private::Parameter<u8> = <u8 as __private::FromCall<
+    static __of_name: __private::Parameter<String> = __private::Parameter::unless_provided(
+        <String as __private::FromCall<_>>::PARAMETER
+            .named("name", "", __private::Type::<String>::ABSENT),
+        "tool `hello`: the argument `name` has no doc comment\nhelp: say in `/// …` above it what the model is to give",
+    );
+    static __of_times: __private::Parameter<u8> = <u8 as __private::FromCall<
         _,
     >>::PARAMETER
         .named("times", "How often.", __private::Type::<u8>::ABSENT);
-    const __RETURNS: __private::Returns<String> = __private::returns::<String, _>();
+    static __RETURNS: __private::Returns<String> = __private::returns::<String, _>();
     const __PLUGIN: __private::Plugin = {
         let mut __plugin = __private::unregistered();
         __plugin.policy.requires_gate = true;

@@ -1,13 +1,13 @@
 /// Current weather for a city.
 ///
 /// Further paragraphs are for people.
-///
-/// # Parameters
-///
-/// - `city`: City name, e.g. "Oslo".
-/// - `days`: Days ahead.
-/// - `style`: How it is written.
-/// - `key`: The key of the service.
+/**
+# Parameters
+
+- `city`: City name, e.g. "Oslo".
+- `days`: Days ahead.
+- `style`: How it is written.
+- `key`: The key of the service.*/
 async fn weather(
     ctx: &ToolContext,
     city: String,
@@ -21,23 +21,22 @@ async fn weather(
 const _: () = {
     use ::registry_core::__private;
     use __private::Otherwise as _;
-    const __of_ctx: __private::Parameter<<ToolContext as __private::Lend>::Held> = <<ToolContext as __private::Lend>::Held as __private::FromCall<
-        _,
-    >>::PARAMETER
-        .named(
-            "ctx",
-            "",
-            __private::Type::<<ToolContext as __private::Lend>::Held>::ABSENT,
-        );
-    const _: () = __of_ctx
-        .unless_provided(
-            "tool `weather`: the argument `ctx` has no doc comment\nhelp: say in `/// …` above it what the model is to give",
-        );
-    const __of_city: __private::Parameter<String> = <String as __private::FromCall<
+    static __of_ctx: __private::Parameter<<ToolContext as __private::Lend>::Held> = __private::Parameter::unless_provided(
+        <<ToolContext as __private::Lend>::Held as __private::FromCall<_>>::PARAMETER
+            .named(
+                "ctx",
+                "",
+                __private::Type::<<ToolContext as __private::Lend>::Held>::ABSENT,
+            ),
+        "tool `weather`: the argument `ctx` has no doc comment\nhelp: say in `/// …` above it what the model is to give",
+    );
+    static __of_city: __private::Parameter<String> = <String as __private::FromCall<
         _,
     >>::PARAMETER
         .named("city", "City name, e.g. \"Oslo\".", __private::Type::<String>::ABSENT);
-    const __of_days: __private::Parameter<u8> = <u8 as __private::FromCall<_>>::PARAMETER
+    static __of_days: __private::Parameter<u8> = <u8 as __private::FromCall<
+        _,
+    >>::PARAMETER
         .named("days", "Days ahead.", __private::Type::<u8>::ABSENT)
         .default(|| __private::Type::<u8>::of(3), <u8 as __private::Shown>::SHOW)
         .bounds(|| ::std::vec::Vec::from([
@@ -47,11 +46,11 @@ const _: () = {
                 false,
             ),
         ]));
-    const __of_style: __private::Parameter<Option<Style>> = <Option<
+    static __of_style: __private::Parameter<Option<Style>> = <Option<
         Style,
     > as __private::FromCall<_>>::PARAMETER
         .named("style", "How it is written.", __private::Type::<Option<Style>>::ABSENT);
-    const __of_key: __private::Parameter<<str as __private::Lend>::Held> = <<str as __private::Lend>::Held as __private::FromCall<
+    static __of_key: __private::Parameter<<str as __private::Lend>::Held> = <<str as __private::Lend>::Held as __private::FromCall<
         _,
     >>::PARAMETER
         .named(
@@ -60,15 +59,12 @@ const _: () = {
             __private::Type::<<str as __private::Lend>::Held>::ABSENT,
         )
         .bounds(|| ::std::vec::Vec::from([__private::Bound::Secret]));
-    const __RETURNS: __private::Returns<Forecast> = __private::returns::<Forecast, _>();
-    const __FAILS: __private::Fails<ToolError> = __private::fails::<ToolError>();
+    static __RETURNS: __private::Returns<Forecast> = __private::returns::<Forecast, _>();
+    static __FAILS: __private::Fails<ToolError> = __private::fails::<ToolError>();
     fn __run<'__a>(
         __context: &'__a __private::ToolContext,
-        __given: __private::Map<::std::string::String, __private::Value>,
-    ) -> __private::BoxFuture<
-        '__a,
-        ::core::result::Result<__private::ToolResult, __private::ToolError>,
-    > {
+        __given: __private::Given,
+    ) -> __private::ToolFuture<'__a> {
         __private::boxed(async move {
             let (
                 __value_ctx,
@@ -92,28 +88,11 @@ const _: () = {
                 )
         })
     }
-    const __PARAMETERS: &[&dyn __private::Describe] = &[
-        &__of_ctx,
-        &__of_city,
-        &__of_days,
-        &__of_style,
-        &__of_key,
-    ];
-    const __PLUGIN: __private::Plugin = {
-        let mut __plugin = __private::Plugin::new(
-            "weather",
-            "Current weather for a city.",
-            || __private::schema_of(__PARAMETERS),
-            || __RETURNS.schema(),
-            |__context| __private::missing(__PARAMETERS, __context),
-            __run,
-            __private::Place {
-                module_path: ::core::module_path!(),
-                file: ::core::file!(),
-                line: ::core::line!(),
-            },
-        );
-        __plugin
-    };
-    __private::inventory::submit!(__PLUGIN);
+    __private::inventory::submit!(
+        { let mut __plugin = __private::Plugin::new("weather",
+        "Current weather for a city.", & [& __of_ctx, & __of_city, & __of_days, &
+        __of_style, & __of_key], __RETURNS.schema, __run, __private::Place { module_path
+        : ::core::module_path!(), file : ::core::file!(), line : ::core::line!(), },);
+        __plugin }
+    );
 };

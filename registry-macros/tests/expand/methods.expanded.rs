@@ -1,9 +1,9 @@
 impl Weather {
     /// Says what it is like.
-    ///
-    /// # Parameters
-    ///
-    /// - `city`: Where.
+    /**
+# Parameters
+
+- `city`: Where.*/
     pub async fn weather(&self, city: &str) -> String {
         self.ask(city).await
     }
@@ -13,11 +13,11 @@ impl Weather {
 const _: () = {
     use ::registry_core::__private;
     use __private::Otherwise as _;
-    const __of_self: __private::Parameter<__private::Resource<Weather>> = <__private::Resource<
+    static __of_self: __private::Parameter<__private::Resource<Weather>> = <__private::Resource<
         Weather,
     > as __private::FromCall<_>>::PARAMETER
         .named("", "", __private::Type::<__private::Resource<Weather>>::ABSENT);
-    const __of_city: __private::Parameter<<str as __private::Lend>::Held> = <<str as __private::Lend>::Held as __private::FromCall<
+    static __of_city: __private::Parameter<<str as __private::Lend>::Held> = <<str as __private::Lend>::Held as __private::FromCall<
         _,
     >>::PARAMETER
         .named(
@@ -25,14 +25,11 @@ const _: () = {
             "Where.",
             __private::Type::<<str as __private::Lend>::Held>::ABSENT,
         );
-    const __RETURNS: __private::Returns<String> = __private::returns::<String, _>();
+    static __RETURNS: __private::Returns<String> = __private::returns::<String, _>();
     fn __run<'__a>(
         __context: &'__a __private::ToolContext,
-        __given: __private::Map<::std::string::String, __private::Value>,
-    ) -> __private::BoxFuture<
-        '__a,
-        ::core::result::Result<__private::ToolResult, __private::ToolError>,
-    > {
+        __given: __private::Given,
+    ) -> __private::ToolFuture<'__a> {
         __private::boxed(async move {
             let (__value_self, (__value_city, ())) = __private::take(
                 (&__of_self, (&__of_city, ())),
@@ -42,23 +39,10 @@ const _: () = {
             __RETURNS.give(<Weather>::weather(&__value_self, &__value_city).await)
         })
     }
-    const __PARAMETERS: &[&dyn __private::Describe] = &[&__of_self, &__of_city];
-    const __PLUGIN: __private::Plugin = {
-        let mut __plugin = __private::Plugin::new(
-            "weather",
-            "Says what it is like.",
-            || __private::schema_of(__PARAMETERS),
-            || __RETURNS.schema(),
-            |__context| __private::missing(__PARAMETERS, __context),
-            __run,
-            __private::Place {
-                module_path: ::core::module_path!(),
-                file: ::core::file!(),
-                line: ::core::line!(),
-            },
-        );
-        __plugin.policy.timeout = secs(1);
-        __plugin
-    };
-    __private::inventory::submit!(__PLUGIN);
+    __private::inventory::submit!(
+        { let mut __plugin = __private::Plugin::new("weather", "Says what it is like.", &
+        [& __of_self, & __of_city], __RETURNS.schema, __run, __private::Place {
+        module_path : ::core::module_path!(), file : ::core::file!(), line :
+        ::core::line!(), },); __plugin.policy.timeout = secs(1); __plugin }
+    );
 };
