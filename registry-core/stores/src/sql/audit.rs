@@ -16,7 +16,9 @@ use registry_core::{
         AuditRecord, AuditSink, Phase,
         chain::{Fault, Head, Walk},
         erasure::{self, CheckErasure, RecordPlace},
-        log::{AuditEventKind, AuditFilter, AuditLog, ChainReport, ChainedRecord, NotedHeads, Start},
+        log::{
+            AuditEventKind, AuditFilter, AuditLog, CallFigures, ChainReport, ChainedRecord, NotedHeads, Start,
+        },
     },
     store::{StoreError, StoreResult},
 };
@@ -87,6 +89,15 @@ impl AuditLog for SqlStore {
                 return Ok(wanted);
             }
         }
+    }
+
+    async fn figures(
+        &self,
+        tenant: &str,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    ) -> StoreResult<CallFigures> {
+        self.call_figures(tenant, since, until).await
     }
 
     async fn verify_with_erasures(
