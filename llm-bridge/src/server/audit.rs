@@ -1,5 +1,6 @@
 //! `GET /api/audit`, and `GET` and `POST /api/audit/verify`: the audit of a tenant, for its admins.
 
+pub(super) mod figures;
 mod findings;
 
 use std::{collections::BTreeMap, sync::Arc};

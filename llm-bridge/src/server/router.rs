@@ -127,6 +127,7 @@ pub(super) fn routes(
         .add("/api/users/{id}/erase", erasure::erase, erasure::operation())
         .add("/api/backup", backup::make, backup::operation())
         .add("/api/audit", audit::list, audit::list_operation())
+        .add("/api/audit/figures", audit::figures::figures, audit::figures::operation())
         .add("/api/audit/export", audit::export, audit::export_operation())
         .add("/api/audit/verify", audit::verify, audit::verify_operation())
         .add("/api/audit/verify", audit::verify_given, audit::verify_given_operation())

@@ -98,6 +98,7 @@ async fn u29_only_admins_come_to_what_the_console_shows() {
         (Method::DELETE, "/api/keys/1", Value::Null),
         (Method::GET, "/api/audit", Value::Null),
         (Method::GET, "/api/audit/export", Value::Null),
+        (Method::GET, "/api/audit/figures", Value::Null),
         (Method::GET, "/api/audit/verify", Value::Null),
         (Method::POST, "/api/audit/verify", json!({})),
         (Method::GET, "/api/approval-rules?all=true", Value::Null),
@@ -252,6 +253,17 @@ async fn u29_an_admin_searches_exports_and_verifies_the_audit() {
     for query in ["?limit=0", "?limit=1001", "?only=never", "?since=yesterday", "?level=admin"] {
         assert_eq!(get(&format!("/api/audit{query}")).await.0, StatusCode::BAD_REQUEST, "{query}");
     }
+
+    let (status, figures) = get("/api/audit/figures?since=2020-01-01T00:00:00Z").await;
+    let add = json!({"tool": "toolrack user add", "calls": 3, "failed": 0, "median_ms": null});
+    let mut figures: Value = serde_json::from_str(&figures).unwrap();
+    figures["tools"][0]["median_ms"] = Value::Null;
+    assert_eq!((status, figures), (StatusCode::OK, json!({"tools": [add], "counted_since": null})));
+    assert_eq!(
+        get("/api/audit/figures?until=2020-01-01T00:00:00Z").await.1,
+        r#"{"tools":[],"counted_since":null}"#
+    );
+    assert_eq!(get("/api/audit/figures?user=ada").await.0, StatusCode::BAD_REQUEST);
 
     let (status, lines) = get("/api/audit/export?only=success").await;
     assert_eq!((status, lines.lines().count()), (StatusCode::OK, 3));

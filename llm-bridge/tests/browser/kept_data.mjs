@@ -117,6 +117,7 @@ export const ANSWERS = {
     { key: 'upstream_api_key', value: null, hidden: true, from: 'environment', place: 'TOOLRACK_UPSTREAM_API_KEY' },
     { key: 'user.level', value: 'admin', hidden: false, from: 'file', place: 'toolrack.toml:3' },
   ] },
+  '/api/audit/figures': { tools: [{ tool: 'calculate', calls: 1, failed: 0, median_ms: 12 }, { tool: 'drop_file', calls: 1, failed: 1, median_ms: 4100 }], counted_since: null },
   '/api/audit': { records: [record(3, {}), record(2, { tool: 'drop_file', success: false, error: 'refused', error_message: 'ada has refused the call', duration_ms: 4100, ts: '2026-03-02T09:12:00Z' }), record(1, { tool: 'toolrack user add', origin: 'http', arguments: { user: 'max', level: 'user' }, ts: '2026-02-05T08:00:00Z' })], next: null },
 };
 

@@ -20,6 +20,7 @@ import { desktop, keyed, phone } from './chat.mjs';
 import { chats, chatsOnPhone } from './chats.mjs';
 import { clauses } from './clauses.mjs';
 import { consoleDoctor, consoleForOthers, consoleLooks, consoleOfAdmins } from './console.mjs';
+import { consoleKept } from './console_kept.mjs';
 import { consoleUpkeep } from './console_upkeep.mjs';
 import { documents, documentsOnPhone } from './documents.mjs';
 import { everyone } from './everyone.mjs';
@@ -50,7 +51,7 @@ if (slow > 1) {
   };
 }
 try {
-  const parts = { desktop, phone, keyed, chats, chatsOnPhone, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, manyCalls, looks, kept, everyone, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleDoctor, consoleForOthers, consoleLooks };
+  const parts = { desktop, phone, keyed, chats, chatsOnPhone, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, manyCalls, looks, kept, everyone, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleKept, consoleDoctor, consoleForOthers, consoleLooks };
   const only = process.argv.slice(2);
   for (const [name, part] of Object.entries(parts)) {
     if (only.length === 0 || only.includes(name)) await part(browser);

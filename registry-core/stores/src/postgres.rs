@@ -200,6 +200,10 @@ impl Database for Server {
         Some(Statement::new(session::UNLIMITED, Vec::new()))
     }
 
+    fn member(&self, column: &str, name: &str) -> String {
+        format!("{column}::json ->> '{name}'")
+    }
+
     fn poll(&self) -> Duration {
         POLL
     }

@@ -223,6 +223,10 @@ impl Database for File {
         vec![Statement::new("PRAGMA secure_delete = ON", Vec::new())]
     }
 
+    fn member(&self, column: &str, name: &str) -> String {
+        format!("json_extract({column}, '$.{name}')")
+    }
+
     fn after_erasing(&self) -> Option<Statement> {
         Some(Statement::new("PRAGMA wal_checkpoint(TRUNCATE)", Vec::new()))
     }

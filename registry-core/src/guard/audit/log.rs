@@ -196,6 +196,28 @@ pub struct LeftChain {
     pub up_to: Head,
 }
 
+/// How the calls of tools went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallFigures {
+    /// The tools that were called most often.
+    pub tools: Vec<ToolFigures>,
+    /// The first record that was counted was written then, as only so many of the last are; `None` where all were.
+    pub counted_since: Option<Timestamp>,
+}
+
+/// How the calls of a tool went. One that waits for a person counts when that has answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolFigures {
+    /// Its name, or that of a change by an admin.
+    pub tool: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// How many of the calls failed.
+    pub failed: u64,
+    /// The median of what they have taken, in milliseconds; `None` where no record says it.
+    pub median_ms: Option<u64>,
+}
+
 /// Heads that were noted elsewhere: by the server's name and the record's number, the record's hash.
 pub type NotedHeads = BTreeMap<String, BTreeMap<u64, String>>;
 
@@ -204,6 +226,14 @@ pub type NotedHeads = BTreeMap<String, BTreeMap<u64, String>>;
 pub trait AuditLog: Send + Sync {
     /// The records that are wanted.
     async fn list(&self, filter: &AuditFilter) -> StoreResult<Vec<ChainedRecord>>;
+
+    /// How the calls of the tenant went that ended from one time on and before another.
+    async fn figures(
+        &self,
+        tenant: &str,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    ) -> StoreResult<CallFigures>;
 
     /// Walks along every chain of the tenant, by the names of the servers, and compares it with the heads that were noted. A chain
     /// that is broken is a report and no error. A record of which something was erased counts as changed.

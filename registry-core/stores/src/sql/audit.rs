@@ -17,7 +17,8 @@ use registry_core::{
         chain::{Fault, Head, Walk},
         erasure::{self, CheckErasure, RecordPlace},
         log::{
-            AuditEventKind, AuditFilter, AuditLog, ChainReport, ChainedRecord, LeftChain, NotedHeads, Start,
+            AuditEventKind, AuditFilter, AuditLog, CallFigures, ChainReport, ChainedRecord, LeftChain,
+            NotedHeads, Start,
         },
     },
     store::{StoreError, StoreResult},
@@ -89,6 +90,15 @@ impl AuditLog for SqlStore {
                 return Ok(wanted);
             }
         }
+    }
+
+    async fn figures(
+        &self,
+        tenant: &str,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    ) -> StoreResult<CallFigures> {
+        self.call_figures(tenant, since, until).await
     }
 
     async fn verify_with_erasures(

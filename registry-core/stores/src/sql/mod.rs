@@ -9,6 +9,7 @@ mod conversations;
 mod dead_letters;
 mod erasure;
 mod failure;
+mod figures;
 mod jobs;
 mod link;
 mod modules;
@@ -67,6 +68,9 @@ pub(super) trait Database: Send + Sync {
 
     /// Looks through texts, which takes as long as whoever asks chooses: on connections that nothing else needs, for [`SEARCH`] at most.
     async fn search(&self, statement: Statement) -> StoreResult<Vec<Row>>;
+
+    /// What a column with an object of JSON has under a name, as a text or a number.
+    fn member(&self, column: &str, name: &str) -> String;
 
     /// What begins a transaction that no other one with one of these numbers runs beside.
     fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement>;

@@ -47,7 +47,7 @@ async fn unlock(place: &Place) {
     }
 }
 
-fn record(tenant: &str, tool: &str, second: u32) -> AuditRecord {
+pub(crate) fn record(tenant: &str, tool: &str, second: u32) -> AuditRecord {
     AuditRecord {
         phase: Phase::Outcome,
         tool: tool.to_owned(),

@@ -15,6 +15,7 @@ mod conversations;
 mod crash;
 mod erasure;
 mod failures;
+mod figures;
 mod heads;
 mod jobs;
 mod limits;

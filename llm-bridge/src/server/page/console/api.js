@@ -153,6 +153,12 @@ export const removePersona = (persona, force) => remove(`api/personas/${name(per
 
 /** @param {Record<string, string>} query @returns {Promise<{ records: Entry[], next: number | null }>} */
 export const audit = (query) => getJson(`api/audit?${new URLSearchParams(query)}`);
+/**
+ * How the calls of each tool went that ended from a time on, or of all.
+ * @param {string | null} since
+ * @returns {Promise<{ tools: { tool: string, calls: number, failed: number, median_ms: number | null }[], counted_since: string | null }>}
+ */
+export const callFigures = (since) => getJson(`api/audit/figures${since === null ? '' : `?${new URLSearchParams({ since })}`}`);
 /** @param {Record<string, string>} query */
 export const exportAudit = async (query) => (await checked(`api/audit/export?${new URLSearchParams(query)}`, {})).blob();
 /**

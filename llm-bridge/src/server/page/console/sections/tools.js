@@ -5,7 +5,7 @@ import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { duration, number } from '../../text/format.js';
 import { prose } from '../../text/nodes.js';
-import { audit, personas, switchTool, toolsAs } from '../api.js';
+import { callFigures, personas, switchTool, toolsAs } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Table } from '../parts/table.js';
 import { exact } from '../parts/time.js';
@@ -15,20 +15,20 @@ import { Register } from './register.js';
 import { ToolDialog } from './tool.js';
 
 /** @import { Tool } from '../../state/types.d.ts' */
-/** @import { Entry } from '../api.js' */
 
-/** So many records are counted: of as many calls as half of them. */
-const COUNTED = 1000;
+/** An hour in milliseconds. */
+const HOUR = 3_600_000;
 
 export function Tools() {
   const [level, setLevel] = useState('');
   const [persona, setPersona] = useState('');
   const isOwn = level === '' && persona === '';
   const tools = useLoaded(async () => ({ isOwn, list: await toolsAs(level, persona) }), [level, persona]);
+  const [hours, setHours] = useState('');
   const calls = useLoaded(async () => {
-    const { records } = await audit({ limit: String(COUNTED) });
-    return { of: statistics(records), records: records.length, since: records.at(-1)?.record.ts };
-  });
+    const { tools: all, counted_since: since } = await callFigures(hours === '' ? null : new Date(Date.now() - Number(hours) * HOUR).toISOString());
+    return { of: new Map(all.map((one) => [one.tool, one])), since };
+  }, [hours]);
   const { fault, busy, change } = useChange(tools.again);
   const [filter, setFilter] = useState('');
   const [shown, setShown] = useState(/** @type {string | null} */ (null));
@@ -37,6 +37,8 @@ export function Tools() {
   const open = tools.value?.list.find(({ name }) => name === shown);
   return html`
     <p class="bar"><label class="grow"><span class="unseen">${t.filterTools}</span><input id="tool-filter" type="search" placeholder=${t.filterToolsAbout} value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} /></label>
+      <label><span>${c.countedSpan}</span><select id="counted-span" value=${hours} onChange=${(/** @type {any} */ event) => setHours(event.target.value)}>
+        ${['', '1', '24', '168', '720'].map((span) => html`<option value=${span} selected=${span === hours}>${c.countedSpans[span]}</option>`)}</select></label>
       <${As} level=${level} onLevel=${setLevel} persona=${persona} onPersona=${setPersona} /></p>
     ${!isOwn && html`<p class="note" id="seen-as">${c.seenAs}</p>`}
     <${Fault} text=${tools.fault || fault} onAgain=${tools.fault ? tools.again : undefined} />
@@ -44,7 +46,7 @@ export function Tools() {
     ${tools.value && html`<${Table} label=${c.sections.tools} empty=${t.noToolMatches}
       columns=${[c.tool, c.level, c.effect, c.tokens, c.calls, c.failed, c.usually, c.state]}
       rows=${found.map((tool) => ({ key: tool.name, off: !tool.enabled, cells: cells(tool, tools.value?.isOwn === true) }))} />
-      ${calls.value && calls.value.since && html`<p class="note" id="counted">${c.countedOf(calls.value.records, exact(calls.value.since))}</p>`}`}
+      ${calls.value?.since && html`<p class="note" id="counted">${c.countedSince(exact(calls.value.since))}</p>`}`}
     <${Register} onRegistered=${tools.again} />
     <${Definitions} />
     <${Check} />
@@ -60,7 +62,7 @@ export function Tools() {
       number(tool.tokens ?? 0),
       made ? number(made.calls) : '–',
       made ? html`<span class=${made.failed > 0 ? 'bad' : ''}>${number(made.failed)}</span>` : '–',
-      made?.median === undefined ? '–' : duration(made.median),
+      typeof made?.median_ms === 'number' ? duration(made.median_ms) : '–',
       !own ? (tool.enabled ? c.on : c.off) : html`<label class="switch"><input type="checkbox" role="switch" aria-label=${c.isOn(tool.name)} checked=${tool.enabled} disabled=${busy}
         onChange=${(/** @type {any} */ event) => {
           const on = event.target.checked;
@@ -82,17 +84,4 @@ function As({ level, onLevel, persona, onPersona }) {
       <option value="">${c.asSelf}</option>${LEVELS.slice(0, own + 1).map((one) => html`<option value=${one} selected=${one === level}>${one}</option>`)}</select></label>
     ${all.value && all.value.length > 0 && html`<label><span>${c.persona}</span><select id="as-persona" value=${persona} onChange=${(/** @type {any} */ event) => onPersona(event.target.value)}>
       <option value="">${c.noPersona}</option>${all.value.map(({ name }) => html`<option value=${name} selected=${name === persona}>${name}</option>`)}</select></label>`}`;
-}
-
-/**
- * How the calls of each tool went.
- * @param {Entry[]} records
- */
-function statistics(records) {
-  // One that waits for a person is made again when that has answered.
-  const ended = records.map(({ record }) => record).filter(({ phase, error }) => phase === 'outcome' && !error?.endsWith('_pending'));
-  return new Map([...Map.groupBy(ended, ({ tool }) => tool)].map(([tool, calls]) => {
-    const times = calls.flatMap(({ duration_ms: ms }) => (typeof ms === 'number' ? [ms] : [])).sort((a, b) => a - b);
-    return [tool, { calls: calls.length, failed: calls.filter(({ success }) => !success).length, median: times[Math.floor(times.length / 2)] }];
-  }));
 }
