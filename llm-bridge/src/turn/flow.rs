@@ -2,17 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use futures_util::future::join_all;
 use registry_core::flow::{HasRead, Reads, TurnFlow};
 use toolrack_apis::{Message, Request, Role};
 
-use super::{
-    call::FoundCall,
-    offer::Offer,
-    quoted::Others,
-    run::Run,
-    transcript::{Keys, Shown},
-};
+use super::{call::FoundCall, offer::Offer, quoted::Others, run::Run, transcript::Shown};
 
 /// So much of what the person has said is kept, the last of it, in bytes.
 const MAX_SAID: usize = 64 << 10;
@@ -90,33 +83,23 @@ impl Run {
         let before = self.read.clone();
         self.read.add(read);
         if self.read != before
-            && let Some(keys) = self.place.read_keys(None)
+            && let Some(kept) = self.keep_read(None)
         {
             // The client may go away in the middle of the answer, and come back with what it has seen.
-            drop(self.backend.spawn(self.keep_read_under(vec![keys])));
+            drop(self.backend.spawn(kept));
         }
     }
 
-    /// Keeps what the conversation has read by the end of the turn, also that it was nothing: an answer of which nothing is kept may be from
-    /// anywhere. `shown` is the whole answer, if the turn has ended with one.
-    pub(super) fn keep_read(&self, shown: Option<&Shown>) -> impl Future<Output = ()> + Send + use<> {
-        let keys = match shown {
-            _ if self.read.is_empty() && self.offer.has_server_tools() => self.place.known_keys(shown),
-            Some(_) if !self.read.is_empty() => self.place.read_keys(shown).into_iter().collect(),
-            _ => Vec::new(),
-        };
-        self.keep_read_under(keys)
-    }
-
-    fn keep_read_under(&self, keys: Vec<Keys>) -> impl Future<Output = ()> + Send + use<> {
+    /// Keeps what the conversation has read, if it has; `shown` is the whole answer, once it is there.
+    pub(super) fn keep_read(&self, shown: Option<&Shown>) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let keys = self.place.read_keys(shown).filter(|_| !self.read.is_empty())?;
         let (backend, read) = (self.backend.clone(), self.read.clone());
         let user = self.offer.context.caller().user.clone();
-        async move {
-            if !keys.is_empty() && backend.has_user().await {
+        Some(async move {
+            if backend.has_user().await {
                 let owner = (backend.registry().tenant(), user.as_str());
-                let kept = keys.into_iter().map(|keys| backend.transcripts.keep_read(owner, keys, &read));
-                join_all(kept).await;
+                backend.transcripts.keep_read(owner, keys, &read).await;
             }
-        }
+        })
     }
 }

@@ -166,7 +166,6 @@ impl Run {
                 self.request.messages.push(Message::text(Role::Assistant, said));
             }
         }
-        self.keep_read(None).await;
         self.restore_results();
         let has_more = has_run || resumed.messages > 0 && has_failed;
         if !has_more || self.request.conversation.begins_anew || !self.backend.has_user().await {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use futures_util::join;
+use futures_util::{future::OptionFuture, join};
 use registry_core::{
     Caller,
     flow::HasRead,
@@ -341,7 +341,7 @@ impl Run {
         self.restore_results();
         self.rounds_are_kept().await;
         self.place.has_answer(&calls.map_or(Ending::Answer(&self.shown), Ending::Calls));
-        let read = self.keep_read(calls.is_none().then_some(&self.shown));
+        let read = OptionFuture::from(calls.is_none().then(|| self.keep_read(Some(&self.shown))).flatten());
         join!(read, self.keep_transcript(calls));
     }
 

@@ -31,7 +31,6 @@ use toolrack_apis::{EarlierAnswer, Message};
 
 use effects::Effects;
 pub(super) use ending::{Ending, Place, Shown};
-pub(super) use flow::Keys;
 use flow::last_flow_keys;
 pub(crate) use notice::{approval_notice, question_notice};
 pub(super) use replace::{Added, Resumed};

@@ -10,12 +10,11 @@ use toolrack_apis::{Content, EarlierAnswer, Message, Role, SeenAnswer};
 
 use super::{
     fingerprint::{Fingerprint, Words, key_of_calls},
-    flow::FlowKeys,
     notice::without_notices,
 };
 
 /// Where an answer stands, for what its conversation has read: that is found again where the beginning of the conversation is the same, and
-/// where the answer is, whatever a client has left out or worded anew before it. Where it is short, what was asked has to be the same, too.
+/// where the answer and what was asked are, whatever a client has left out before them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
     before: Fingerprint,
@@ -28,15 +27,14 @@ impl Standing {
         Self { before: Fingerprint::beginning(model), asked: Fingerprint::beginning("") }
     }
 
-    /// An answer that has begun.
-    pub(super) fn begun(self) -> Fingerprint {
-        self.before
+    /// The key of an answer that has begun.
+    pub(super) fn begun_key(self) -> String {
+        self.before.flow_key()
     }
 
-    /// An answer that is all there.
-    pub(super) fn answered(self, answer: Words) -> Fingerprint {
-        let before = if answer.are_telling() { Fingerprint::beginning("") } else { self.asked };
-        before.and_text(answer)
+    /// The key of an answer that is all there.
+    pub(super) fn answered_key(self, answer: Words) -> String {
+        self.asked.and_text(answer).flow_key()
     }
 }
 
@@ -68,7 +66,7 @@ pub(super) struct VisibleAnswer {
     /// Without calls: its text, and what its transcript is kept under if it broke off.
     pub(super) broken: Option<(String, String)>,
     /// What its conversation had read is kept under these.
-    pub(super) flow: FlowKeys,
+    pub(super) flow: Vec<String>,
     /// Whether it is there with all that its turn has added.
     pub(super) is_whole: bool,
 }
@@ -150,9 +148,8 @@ impl Reading {
                 Some(_) => before.and_calls(calls()),
                 None => before.and_text(Words::of(&text)),
             };
-            let answered = call.is_none().then(|| self.standing.answered(Words::of(&text)));
-            let places: Vec<_> = answered.into_iter().chain([self.standing.begun()]).collect();
-            let flow = if is_whole { FlowKeys::of_own(&places) } else { FlowKeys::of(&places) };
+            let answered = call.is_none().then(|| self.standing.answered_key(Words::of(&text)));
+            let flow = answered.into_iter().chain([self.standing.begun_key()]).collect();
             let broken = (!text.is_empty()).then(|| (text.clone(), before.and_beginning().key()));
             self.begun = Some((before, text, call.is_some()));
             self.answers.push(VisibleAnswer {
@@ -171,7 +168,7 @@ impl Reading {
     fn pass(&mut self, range: Range<usize>, seen: &SeenAnswer, after: Fingerprint) {
         self.end = range.end;
         (self.standing.before, self.begun) = (after, None);
-        let (key, flow) = (after.key(), FlowKeys { read: seen.read.clone(), known: None });
+        let (key, flow) = (after.key(), seen.read.clone());
         self.answers.push(VisibleAnswer {
             messages: range,
             key,
