@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use registry_core::{
-    BoxFuture, Caller, Effect, File, Permission, ToolPolicy, ToolResult,
+    BoxFuture, Caller, File, Permission, ToolPolicy, ToolResult,
     store::{ConversationLimits, ConversationStore, MemoryStore, StoredResponse},
 };
 use serde_json::{Value, json};
@@ -103,25 +103,6 @@ async fn a41_what_clients_ask_for_and_do_not_read_is_counted() {
     is_counted(&rack, &response, 4).await;
     is_counted(&rack, &picture, 4).await;
     is_counted(&rack, &format!("{long}/export?format=json"), 4).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a43_lists_of_what_waits_for_a_person_are_counted() {
-    let policy = ToolPolicy { effect: Effect::Destructive, ..ToolPolicy::new() };
-    let setup = Setup::bare().with(|setup| setup.caller = caller());
-    let setup =
-        setup.tool("erase", json!({"type": "object", "properties": {"text": {}}}), policy, |_, _| async {
-            Ok(ToolResult::new("erased"))
-        });
-    let rack = setup.start([]).await;
-    for number in 0..64 {
-        let text = format!("{number}{}", "a".repeat(60 << 10));
-        post(&rack, "/execute", json!({"tool_name": "erase", "arguments": {"text": text}})).await;
-    }
-    let listed = within(rack.client.get(rack.url("/api/approvals")).send()).await.unwrap();
-    let bytes = within(listed.bytes()).await.unwrap().len();
-    assert!(bytes > 64 * (60 << 10), "{bytes}");
-    is_counted(&rack, "/api/approvals", 256 * MIB / bytes).await;
 }
 
 #[tokio::test]
