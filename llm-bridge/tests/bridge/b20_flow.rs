@@ -3,7 +3,7 @@
 //! `tests/data/flow` has the cases: turns into which somebody else has put what the model does at once, and turns of people who want what
 //! they say. The scripted model does all that its script says, as one that obeys everything.
 
-use crate::support::{Answer, Rack, Reported, Setup, user};
+use crate::support::{Answer, Rack, Reply, Reported, Setup, user};
 use registry_core::{
     Effect, Registry, TextTag, ToolPolicy, ToolResult,
     flow::{FlowRule, FlowRules, Reads, Sends},
@@ -213,6 +213,28 @@ async fn b20_a_mark_is_not_washed_off_by_the_next_request_on_another_server_eith
         rack.start([one("remember", &json!({"text": "cheese"})).into(), Answer::text("Ok.").into()]).await;
     let other = [user("Hello."), assistant("Hello to you."), user("Go on.")];
     assert!(asked(&ask(&rack, &other).await).is_empty());
+}
+
+/// Whether a call that acts is asked about when a client goes on like this after a turn with these replies.
+async fn is_asked_after(first: &str, replies: Vec<Reply>, goes_on: &[Value]) -> bool {
+    let acts = [one("remember", &json!({"text": "cheese"})).into(), Answer::text("Ok.").into()];
+    let rack = setup("Remember the cheese.").start(replies.into_iter().chain(acts)).await;
+    assert!(asked(&ask(&rack, &[user(first)]).await).is_empty());
+    !asked(&ask(&rack, goes_on).await).is_empty()
+}
+
+#[tokio::test]
+async fn b20_a_mark_stays_where_a_client_sends_an_earlier_question_in_other_words() {
+    // Chat clients that add notes or the date to a question send it without them from the next turn on.
+    let page = json!({"url": "https://example.org"});
+    let replies = vec![one("fetch_webpage", &page).into(), Answer::text(STORY).into()];
+    let first = "<context>My notes.</context>\nWhat does https://example.org say?";
+    let goes_on = [user("What does https://example.org say?"), assistant(STORY), user("Thanks, go on.")];
+    assert!(is_asked_after(first, replies, &goes_on).await);
+    // Of an answer that nobody gave here, nothing is known.
+    let hello = vec![Answer::text("Hello to you, what can I do for you today?").into()];
+    let other = [user("Hello."), assistant("Another answer, from another model server."), user("Go on.")];
+    assert!(!is_asked_after("Hello.", hello, &other).await);
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ impl Fingerprint {
 
     /// The same, and the text of an answer.
     pub(super) fn and_text(self, shown: Words) -> Self {
-        self.and(b'a', |hasher| hasher.update(shown.0.finalize()))
+        self.and(b'a', |hasher| hasher.update(shown.hasher.finalize()))
     }
 
     /// The same, and an answer with calls of the client's tools, in any order: a stream may have begun the later ones first. The text
@@ -96,13 +96,27 @@ pub(super) fn is_same_call(one: &Call, other: &Call) -> bool {
     one.name == other.name && (one.arguments == other.arguments || hash_call(one) == hash_call(other))
 }
 
+/// A text of so many letters is hardly written a second time.
+const TELLING_LETTERS: usize = 24;
+
 /// The words of a text, as they come.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Words(Sha256);
+pub(super) struct Words {
+    hasher: Sha256,
+    letters: usize,
+}
 
 impl Words {
     pub(super) fn push(&mut self, text: &str) {
-        text.split_whitespace().for_each(|word| self.0.update(word));
+        for word in text.split_whitespace() {
+            self.hasher.update(word);
+            self.letters = self.letters.saturating_add(word.chars().count());
+        }
+    }
+
+    /// Whether they are enough to be known by.
+    pub(super) fn are_telling(&self) -> bool {
+        self.letters >= TELLING_LETTERS
     }
 
     pub(super) fn of(text: &str) -> Self {
@@ -122,7 +136,7 @@ fn hash_parts(parts: &[Part], hasher: &mut Sha256) {
             _ => {}
         }
     }
-    hasher.update(words.0.finalize());
+    hasher.update(words.hasher.finalize());
 }
 
 fn hash_media(media: &Media, hasher: &mut Sha256) {

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Where an answer stands, for what its conversation has read: that is found again where the beginning of the conversation is the same, and
-/// where the answer and what was asked are, whatever a client has left out before them.
+/// where the answer is, whatever a client has left out or worded anew before it. Where it is short, what was asked has to be the same, too.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
     before: Fingerprint,
@@ -34,7 +34,8 @@ impl Standing {
 
     /// The key of an answer that is all there.
     pub(super) fn answered_key(self, answer: Words) -> String {
-        self.asked.and_text(answer).flow_key()
+        let before = if answer.are_telling() { Fingerprint::beginning("") } else { self.asked };
+        before.and_text(answer).flow_key()
     }
 }
 
