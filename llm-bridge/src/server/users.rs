@@ -185,7 +185,6 @@ fn promote_operation() -> Operation {
         .path("id", "The user's id.")
         .reads::<UserLevel>()
         .answers::<UserLevel>(200, "The level as it is now.")
-        .refuses(400, "`expires_at` is not in the future (`invalid_request_error`, `param` is `expires_at`).")
         .refuses(403, ABOVE)
         .refuses(404, "There is no such user (`user_not_found`).")
 }
@@ -212,7 +211,6 @@ fn remove_operation() -> Operation {
         )
         .path("id", "The user's id.")
         .answers_nothing(204, "The user is gone.")
-        .refuses(400, "`expires_at` is not in the future (`invalid_request_error`, `param` is `expires_at`).")
         .refuses(403, ABOVE)
         .refuses(404, "There is no such user (`user_not_found`).")
 }
@@ -322,7 +320,7 @@ async fn create_key(
     let now = SystemClock.now();
     if let Some(past) = expires_at.filter(|until| *until <= now) {
         return Err(ApiError::invalid(
-            "invalid_expiry",
+            "expires_at",
             format!("`expires_at` is {past}, which is not in the future"),
         ));
     }

@@ -216,7 +216,8 @@ async fn b21_a_turn_that_asked_goes_on_for_its_own_user_alone() {
 async fn b21_what_a_removed_user_was_asked_is_nobodys_of_the_same_name() {
     let shared = Shared::default();
     let rack = shared.server(Vec::new()).await;
-    let root = shared.key("default", "root", Permission::Admin).await;
+    // The configured user of this server has the same name, and is an owner.
+    let root = shared.key("default", "root", Permission::Owner).await;
     let bob = shared.key("default", "bob", Permission::User).await;
     let ada = shared.key("default", "ada", Permission::User).await;
     let calls = [execute(&rack, &ada, "balance"), execute(&rack, &ada, "erase")];

@@ -66,7 +66,9 @@ async fn refused(response: Response, status: StatusCode) -> String {
     if about.contains("/v1/messages") {
         assert_eq!(body["type"], "error", "{about}: {body}");
         assert_eq!(fields(error)[..2], ["type", "message"], "{about}: {body}");
-    } else if about.contains("/v1beta/") || about.contains("/v1/models/") && error["code"].is_number() {
+    } else if ["/v1beta/", "/v1alpha/"].iter().any(|version| about.contains(version))
+        || about.contains("/v1/models/") && error["code"].is_number()
+    {
         assert_eq!(error["code"], status.as_u16(), "{about}: {body}");
         assert!(error["status"].is_string() && error["message"].is_string(), "{about}: {body}");
     } else if OLLAMA.iter().any(|path| about.contains(path)) && !about.contains("/api/chats") {
