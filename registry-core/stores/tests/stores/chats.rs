@@ -238,6 +238,9 @@ async fn bounds(store: &dyn ChatStore) {
     let long = ChatChange { settings: long, ..ChatChange::default() };
     assert_eq!(store.change_chat(key("a"), long).await, Ok(true));
     assert_eq!(add("a", &["m1"]).await, chat_full, "the settings count");
+    assert_eq!(add("b", &["m1", "m2"]).await, full, "also for the user");
+    let short = ChatChange { settings: Some("{}".into()), ..ChatChange::default() };
+    assert_eq!(store.change_chat(key("a"), short).await, Ok(true));
     add("b", &["m1", "m2"]).await.unwrap();
     let limits = &ChatLimits { max_messages: 2, ..ChatLimits::DEFAULT };
     let messages = vec![message("m3", None, "12:00:00", "")];
@@ -286,6 +289,7 @@ async fn b17_a_database_without_chats_gets_their_tables() {
             "DROP TABLE chats",
             "DROP INDEX audit_by_tenant",
             "DROP INDEX audit_by_call",
+            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "UPDATE toolrack_schema SET version = 13",
         ] {
             tamper(&place, statement).await;
@@ -307,6 +311,7 @@ async fn a25_messages_that_were_kept_with_their_context_stay() {
             "ALTER TABLE chat_messages DROP COLUMN context",
             "DROP INDEX audit_by_tenant",
             "DROP INDEX audit_by_call",
+            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "UPDATE toolrack_schema SET version = 16",
         ] {
             tamper(&place, statement).await;

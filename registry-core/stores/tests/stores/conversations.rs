@@ -339,6 +339,7 @@ async fn b13_a_database_of_the_version_before_gets_the_tables() {
             "DROP TABLE conversations",
             "DROP INDEX audit_by_tenant",
             "DROP INDEX audit_by_call",
+            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "UPDATE toolrack_schema SET version = 6",
         ] {
             tamper(&place, statement).await;
@@ -370,6 +371,7 @@ async fn b13_what_was_kept_before_responses_were_is_continued() {
             "DROP TABLE transcripts",
             "DROP INDEX audit_by_tenant",
             "DROP INDEX audit_by_call",
+            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "UPDATE toolrack_schema SET version = 7",
         ] {
             tamper(&place, statement).await;

@@ -179,6 +179,7 @@ async fn b15_a_database_of_the_version_before_gets_the_table_of_transcripts() {
             "DROP TABLE transcripts",
             "DROP INDEX audit_by_tenant",
             "DROP INDEX audit_by_call",
+            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "UPDATE toolrack_schema SET version = 8",
         ] {
             tamper(&place, statement).await;
@@ -327,6 +328,7 @@ async fn b19_a_database_of_the_version_before_gets_the_table_of_files() {
             "DROP TABLE files",
             "DROP INDEX audit_by_tenant",
             "DROP INDEX audit_by_call",
+            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "UPDATE toolrack_schema SET version = 11",
         ] {
             tamper(&place, statement).await;
