@@ -2,9 +2,7 @@
 
 mod accepted;
 mod batch;
-mod events;
 mod open;
-mod resuming;
 
 use std::{
     pin::Pin,
@@ -36,7 +34,6 @@ use toolrack_remote::mcp::McpServers;
 use self::{
     batch::Form,
     open::{GIVES_WAY_AFTER, MAX_SESSIONS, OpenSessions, Opening},
-    resuming::Resuming,
 };
 use super::{
     ServerSettings,
@@ -61,8 +58,6 @@ const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
 /// The header that names the revision.
 const REVISION: &str = "mcp-protocol-version";
-/// The first revision whose clients know events without a message, from which a stream is resumed that had no other yet.
-const WITH_EMPTY_EVENTS: &str = "2025-11-25";
 /// The first revision without sessions.
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 /// The largest message, in bytes; as the library has it.
@@ -310,14 +305,7 @@ async fn serve(
         config.session_store = Some(Arc::new(Sessions::of(takeover, &visitor)));
     }
     let server = mcp.server.asked_by(visitor.clone());
-    let resuming = Resuming {
-        sessions: Arc::clone(&sessions),
-        knows_empty_events: request
-            .headers()
-            .get(REVISION)
-            .is_some_and(|revision| revision.as_bytes() >= WITH_EMPTY_EVENTS.as_bytes()),
-    };
-    let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::new(resuming), config);
+    let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
     // The stream of notifications in earlier revisions has no end, and would delay the server's stop.
     let listens = request.method() == Method::GET;
     let ends = request.method() == Method::DELETE;

@@ -201,7 +201,8 @@ impl Database for Server {
     }
 
     fn member(&self, column: &str, name: &str) -> String {
-        format!("{column}::json ->> '{name}'")
+        // It has no text with a NUL.
+        format!(r"replace({column}, '\u0000', '\ufffd')::json ->> '{name}'")
     }
 
     fn poll(&self) -> Duration {

@@ -16,7 +16,6 @@ use rmcp::transport::streamable_http_server::{
 };
 use tokio::time::Instant;
 
-use super::events::Events;
 use crate::mcp::Visitor;
 
 /// How long an idle session stays open. A chat may be idle for a while, and few clients open a new session.
@@ -29,8 +28,6 @@ const MAX_SESSIONS_OF_ALL: usize = 2048;
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How long a session is idle that gives way to another of its user. One that was just opened does not.
 pub(super) const GIVES_WAY_AFTER: Duration = Duration::from_secs(60);
-/// When a client asks again whose stream broke off.
-const RETRY: Duration = Duration::from_secs(1);
 /// From so many users on is looked who has none open any more.
 const FEW: usize = 64;
 
@@ -106,9 +103,10 @@ impl OpenSessions {
         }
         let user = users.all.entry(owner).or_default();
         let open = user.open.upgrade().unwrap_or_else(|| {
-            let mut sessions = LocalSessionManager::default().with_event_store(Arc::new(Events::default()));
+            let mut sessions = LocalSessionManager::default();
             sessions.session_config.keep_alive = Some(SESSION_KEPT);
-            sessions.session_config.sse_retry = Some(RETRY);
+            // Streams begin with their first message: many clients take an event without one for a broken message.
+            sessions.session_config.sse_retry = None;
             let sessions = Arc::new(sessions);
             user.open = Arc::downgrade(&sessions);
             sessions

@@ -1,13 +1,9 @@
 //! What clients of the transport over HTTP do otherwise than it has it.
 
-use std::sync::Arc;
-
-use registry_core::{ToolPolicy, ToolResult};
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 
-use crate::support::{Setup, within};
+use crate::support::Setup;
 
 async fn initialize(url: &str, accept: Option<&str>) -> Response {
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
@@ -106,44 +102,5 @@ async fn b7_a_batch_of_2025_03_26_is_answered_and_what_is_no_message_refused() {
         let refused = post(body, revision).await.unwrap();
         assert_eq!(refused.status(), 400);
         assert_eq!(refused.json::<Value>().await.unwrap()["error"]["code"], code);
-    }
-}
-
-#[tokio::test]
-async fn b7_an_answer_that_was_missed_comes_when_the_stream_is_resumed() {
-    let go = Arc::new(Notify::new());
-    let waits = Arc::clone(&go);
-    let run = move |_, _| {
-        let waits = Arc::clone(&waits);
-        async move {
-            waits.notified().await;
-            Ok(ToolResult::new("it has run"))
-        }
-    };
-    let schema = json!({"type": "object"});
-    let rack = Setup::new().tool("waits", schema, ToolPolicy::new(), run).start([]).await;
-    let url = rack.url("/mcp");
-    let begun = initialize(&url, None).await;
-    let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-    let send = |request: reqwest::RequestBuilder| {
-        request.header("mcp-session-id", &session).header("mcp-protocol-version", "2025-11-25").send()
-    };
-    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    send(Client::new().post(&url).json(&ready)).await.unwrap();
-    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "waits", "arguments": {}}});
-    let mut stream = send(Client::new().post(&url).json(&call)).await.unwrap();
-    let first = String::from_utf8(stream.chunk().await.unwrap().unwrap().into()).unwrap();
-    let id = first.lines().find_map(|line| line.strip_prefix("id:")).unwrap().trim().to_owned();
-    drop(stream);
-    go.notify_one();
-    let resume = async || {
-        let resumed = send(Client::new().get(&url).header("last-event-id", &id)).await.unwrap();
-        within(resumed.text()).await.unwrap()
-    };
-    for resumed in [resume().await, resume().await] {
-        assert_eq!(resumed.matches("it has run").count(), 1, "{resumed}");
-        let last = resumed.lines().rev().find_map(|line| line.strip_prefix("id:")).unwrap().trim().to_owned();
-        let rest = send(Client::new().get(&url).header("last-event-id", last)).await.unwrap();
-        assert!(!within(rest.text()).await.unwrap().contains("it has run"));
     }
 }
