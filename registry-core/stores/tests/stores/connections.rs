@@ -65,11 +65,11 @@ async fn b21_connections_in_databases_also_of_the_version_before() {
     for place in Place::all("b21_connections_in_databases_also_of_the_version_before") {
         drop(place.open("main").await);
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "DROP TABLE connections",
             "ALTER TABLE chat_messages DROP COLUMN context",
             "DROP INDEX audit_by_tenant",
             "DROP INDEX audit_by_call",
-            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "UPDATE toolrack_schema SET version = 15",
         ] {
             tamper(&place, statement).await;

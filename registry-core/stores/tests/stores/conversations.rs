@@ -327,6 +327,7 @@ async fn b13_a_database_of_the_version_before_gets_the_tables() {
     for place in Place::all("b13_a_database_of_the_version_before_gets_the_tables") {
         drop(place.open("main").await);
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "DROP TABLE chat_messages",
             "DROP TABLE chats",
             "DROP TABLE audit_starts",
@@ -339,7 +340,6 @@ async fn b13_a_database_of_the_version_before_gets_the_tables() {
             "DROP TABLE conversations",
             "DROP INDEX audit_by_tenant",
             "DROP INDEX audit_by_call",
-            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "UPDATE toolrack_schema SET version = 6",
         ] {
             tamper(&place, statement).await;
@@ -359,6 +359,7 @@ async fn b13_what_was_kept_before_responses_were_is_continued() {
         asked.keep(response("ada", "r1", None), "12:00:00").await.unwrap();
         drop(store);
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN expires_at",
             // While the triggers of the audit have all their tables.
             "ALTER TABLE responses DROP COLUMN given",
             "DROP TABLE chat_messages",
@@ -371,7 +372,6 @@ async fn b13_what_was_kept_before_responses_were_is_continued() {
             "DROP TABLE transcripts",
             "DROP INDEX audit_by_tenant",
             "DROP INDEX audit_by_call",
-            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "UPDATE toolrack_schema SET version = 7",
         ] {
             tamper(&place, statement).await;

@@ -86,6 +86,7 @@ async fn s15_the_modules_of_a_user_become_a_persona_of_that_name() {
         drop(place.open("main").await);
         // As the version before has left it.
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "DROP TABLE personas",
             "DROP TABLE chat_messages",
             "DROP TABLE chats",
@@ -99,7 +100,6 @@ async fn s15_the_modules_of_a_user_become_a_persona_of_that_name() {
             "DROP TABLE conversations",
             "DROP INDEX audit_by_tenant",
             "DROP INDEX audit_by_call",
-            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "UPDATE toolrack_schema SET version = 5",
             r#"INSERT INTO users (tenant, id, document) VALUES
                ('acme', 'ada', '{"id":"ada","level":"user","allowed_modules":["mail","local"],"created_at":"2026-03-01T12:00:00Z"}'),

@@ -169,6 +169,7 @@ async fn b15_a_database_of_the_version_before_gets_the_table_of_transcripts() {
     for place in Place::all("b15_a_database_of_the_version_before_gets_the_table_of_transcripts") {
         drop(place.open("main").await);
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "DROP TABLE chat_messages",
             "DROP TABLE chats",
             "DROP TABLE audit_starts",
@@ -179,7 +180,6 @@ async fn b15_a_database_of_the_version_before_gets_the_table_of_transcripts() {
             "DROP TABLE transcripts",
             "DROP INDEX audit_by_tenant",
             "DROP INDEX audit_by_call",
-            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "UPDATE toolrack_schema SET version = 8",
         ] {
             tamper(&place, statement).await;
@@ -321,6 +321,7 @@ async fn b19_a_database_of_the_version_before_gets_the_table_of_files() {
     for place in Place::all("b19_a_database_of_the_version_before_gets_the_table_of_files") {
         drop(place.open("main").await);
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "DROP TABLE connections",
             "DROP TABLE sessions",
             "DROP TABLE chat_messages",
@@ -328,7 +329,6 @@ async fn b19_a_database_of_the_version_before_gets_the_table_of_files() {
             "DROP TABLE files",
             "DROP INDEX audit_by_tenant",
             "DROP INDEX audit_by_call",
-            "ALTER TABLE api_keys DROP COLUMN expires_at",
             "UPDATE toolrack_schema SET version = 11",
         ] {
             tamper(&place, statement).await;
