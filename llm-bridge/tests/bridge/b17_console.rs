@@ -197,7 +197,7 @@ async fn u29_an_admin_adds_users_and_keys_and_none_above() {
     let records = rack.audit.records();
     let made = records.iter().filter(|record| record.phase == Phase::Outcome && record.user == "root");
     let made: Vec<&str> = made.map(|record| record.tool.as_str()).collect();
-    let expected = ["user add", "key create", "user promote", "key revoke", "user remove"];
+    let expected = ["user add", "key create", "user promote", "key create", "key revoke", "user remove"];
     assert_eq!(made, expected.map(|command| format!("toolrack {command}")), "u5");
     assert!(!serde_json::to_string(&records).unwrap().contains(&key), "the key is not in the audit");
 }
