@@ -296,6 +296,13 @@ def calls_first(*calls, style="native"):
     return script
 
 
+def pages(database):
+    """The bytes of a database that others write to."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)) as connection:
+        (count,), (size,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+    return count * size
+
+
 class Server:
     def __init__(self, address, process, folder, keys):
         self.place, self.process, self.folder, self.keys = urlsplit(address), process, Path(folder), keys
@@ -344,7 +351,10 @@ class Server:
         return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(name))
 
     def disk(self):
-        return sum(file.stat().st_blocks * 512 for file in self.folder.rglob("*") if file.is_file())
+        """The bytes that are kept. Of a database its pages, wherever they are: how many stand twice, in the file and in the log beside it, is
+        a matter of time, and has a bound of its own."""
+        files = [file for file in self.folder.rglob("*") if file.is_file() and not file.name.endswith(("-wal", "-shm"))]
+        return sum(pages(file) if file.suffix == ".db" else file.stat().st_blocks * 512 for file in files)
 
     def healthy(self, slowest, ended):
         """Another client, all the while."""
@@ -918,7 +928,7 @@ def _(server):
             readers.append(server.socket())
             readers[-1].sendall(head)
         statuses = [one.recv(12).split()[-1] for one in readers]
-        expect(b"200" in statuses and set(statuses) <= {b"200", b"503"}, f"{statuses}")
+        expect(b"200" in statuses and set(statuses) <= {b"200", b"429", b"503"}, f"{statuses}")
     finally:
         for one in readers:
             one.close()
@@ -936,7 +946,8 @@ def others_are_served(server, seconds):
 
 @row("A43", "calls that wait for a person, listed by many at once and not read", memory=500 * MIB)
 def _(server):
-    for number in range(64):
+    waits = lambda: json.loads(server.request("GET", "/api/approvals")[1])["approvals"]
+    for number in range(64 - len(waits())):
         call = {"tool_name": "erase", "arguments": {"text": f"{number}" + "a" * (60 << 10)}}
         refused(server.request("POST", "/execute", call), 202)
     head = f"GET /api/approvals HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.keys['ada']}\r\n\r\n".encode()
@@ -946,12 +957,12 @@ def _(server):
             one.sendall(head)
         others_are_served(server, 5)
         statuses = [one.recv(12).split()[-1] for one in readers]
-        expect(b"200" in statuses and set(statuses) <= {b"200", b"503"}, f"{statuses}")
+        expect(b"200" in statuses and set(statuses) <= {b"200", b"429", b"503"}, f"{statuses}")
     finally:
         for one in readers:
             one.close()
-    for waits in json.loads(server.request("GET", "/api/approvals")[1])["approvals"]:
-        refused(server.request("POST", f"/api/approvals/{waits['id']}", {"approve": False}), 200)
+    for one in waits():
+        refused(server.request("POST", f"/api/approvals/{one['id']}", {"approve": False}), 200)
 
 
 @row("A44", "chats with settings as long as they may be, listed by many at once", disk=64 * MIB)
