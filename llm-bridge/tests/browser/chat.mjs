@@ -1,7 +1,7 @@
 // A chat with calls that the tab keeps, on a desktop and on a phone, and a server with a key.
 
 import { ERASE, QUESTION, URL_UNDER_TEST, WAIT, answerText, ask, check, equal, forgetComplaints, idle, noOverflow, open, shot, withoutChats } from './support.mjs';
-import { PICTURE, SOURCES, grounded, parts, repeated, research, silence, withPause } from './streams.mjs';
+import { PICTURE, SOURCES, grounded, heldBefore, parts, repeated, research, silence, withPause } from './streams.mjs';
 
 /** Lets a page get an answer with parts, and their files. */
 async function withParts(page) {
@@ -187,6 +187,19 @@ export async function desktop(browser) {
     await page.reload();
     await picture.waitFor();
     equal(await shown.locator('tbody tr').count(), 30, 'table after a reload');
+  });
+
+  await check('b17 parts of a result are shown as they come, while the call runs', async () => {
+    await heldBefore(page, parts(), '"type":"call_finished"');
+    await ask(page, 'How is the weather?');
+    const last = page.locator('.answer:last-child');
+    await last.locator('.call[data-state="running"]').waitFor();
+    await last.locator('.call-parts .text:text-is("Reading the sensors.")').waitFor();
+    equal([await last.locator('.call-parts table').count(), await last.locator('.call').getAttribute('data-state')], [0, 'running'], 'so far');
+    await page.evaluate(() => window.letEnd());
+    await last.locator('.call-parts table').waitFor();
+    await idle(page);
+    await page.waitForSelector('.answer:last-child audio');
   });
 
   await check('an answer of parts alone is sent back with the next question', async () => {

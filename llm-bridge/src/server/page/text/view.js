@@ -10,20 +10,35 @@ import { draw } from './mathematics.js';
 /** A drawing may take one part of the time, and the rest is for the person, who waits for the end of a text that has come whole. */
 const REST = 4;
 const REST_AT_END = 1;
-/** So much of a text that grows is drawn at once, in characters: more would keep the person waiting. */
+/** So much of a text that grows is drawn at once, in characters, at least and at most. */
 const PIECE = 2_000;
+const LONGEST = 32_000;
+/** A piece is larger than the one before where that took less, and smaller where it took more, in milliseconds: more would keep the person waiting. */
+const SHORT = 6;
+const LONG = 12;
 /** So many blocks are put together, so that the browser passes over them at once where they are far from the window. */
 const GROUP = 20;
 
 /**
- * Calls back when the next frame is on the screen.
+ * Calls back in a task of its own.
  * @param {() => void} then
  */
+function soon(then) {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = then;
+  port2.postMessage(null);
+}
+
+/**
+ * Calls back when the next frame is on the screen, with how long it was waited for, in milliseconds: others had that time.
+ * @param {(waited: number) => void} then
+ */
 function painted(then) {
+  let ended = Infinity;
+  soon(() => { ended = performance.now(); });
   requestAnimationFrame(() => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = then;
-    port2.postMessage(null);
+    const waited = Math.max(performance.now() - ended, 0);
+    soon(() => then(waited));
   });
 }
 
@@ -52,6 +67,7 @@ export class TextView {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   #again = 0;
+  #piece = PIECE;
   #isPainting = false;
   /** Whether there is more to draw by then. */
   #isWaiting = false;
@@ -117,11 +133,15 @@ export class TextView {
    * @param {number} began
    */
   #rest(began) {
+    const isFull = this.#isWaiting;
     this.#isPainting = true;
-    painted(() => {
+    painted((waited) => {
       const now = performance.now();
+      const cost = now - began - waited;
       this.#isPainting = false;
-      this.#again = now + (this.#growing ? REST : REST_AT_END) * (now - began);
+      this.#again = now + (this.#growing ? REST : REST_AT_END) * cost;
+      if (isFull && cost < SHORT) this.#piece = Math.min(2 * this.#piece, LONGEST);
+      else if (cost > LONG) this.#piece = Math.max(this.#piece / 2, PIECE);
       if (!this.#isWaiting) return;
       this.#isWaiting = false;
       this.#plan();
@@ -161,7 +181,7 @@ export class TextView {
   /** Draws what has come, up to a piece of it; whether there is more. */
   #blocks() {
     const left = this.#text.slice(this.#drawn);
-    let size = PIECE;
+    let size = this.#piece;
     let piece = blocks(left.slice(0, size));
     while (piece.from === 0 && size < left.length) piece = blocks(left.slice(0, size *= 2));
     const hasMore = size < left.length;
@@ -209,6 +229,8 @@ function parsed(html, complete) {
     else Object.assign(link, { target: '_blank', rel: 'noopener noreferrer nofollow' });
   }
   for (const table of content.querySelectorAll('table')) frameTable(table);
+  // As its own letters stand.
+  for (const block of /** @type {Iterable<HTMLElement>} */ (content.children)) if (block.tagName !== 'PRE') block.dir = 'auto';
   frame(content, complete);
   return content;
 }
