@@ -10,35 +10,20 @@ import { draw } from './mathematics.js';
 /** A drawing may take one part of the time, and the rest is for the person, who waits for the end of a text that has come whole. */
 const REST = 4;
 const REST_AT_END = 1;
-/** So much of a text that grows is drawn at once, in characters, at least and at most. */
+/** So much of a text that grows is drawn at once, in characters: more would keep the person waiting. */
 const PIECE = 2_000;
-const LONGEST = 32_000;
-/** A piece is larger than the one before where that took less, and smaller where it took more, in milliseconds: more would keep the person waiting. */
-const SHORT = 6;
-const LONG = 12;
 /** So many blocks are put together, so that the browser passes over them at once where they are far from the window. */
 const GROUP = 20;
 
 /**
- * Calls back in a task of its own.
+ * Calls back when the next frame is on the screen.
  * @param {() => void} then
  */
-function soon(then) {
-  const { port1, port2 } = new MessageChannel();
-  port1.onmessage = then;
-  port2.postMessage(null);
-}
-
-/**
- * Calls back when the next frame is on the screen, with how long it was waited for, in milliseconds: others had that time.
- * @param {(waited: number) => void} then
- */
 function painted(then) {
-  let ended = Infinity;
-  soon(() => { ended = performance.now(); });
   requestAnimationFrame(() => {
-    const waited = Math.max(performance.now() - ended, 0);
-    soon(() => then(waited));
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = then;
+    port2.postMessage(null);
   });
 }
 
@@ -67,7 +52,6 @@ export class TextView {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   #again = 0;
-  #piece = PIECE;
   #isPainting = false;
   /** Whether there is more to draw by then. */
   #isWaiting = false;
@@ -133,15 +117,11 @@ export class TextView {
    * @param {number} began
    */
   #rest(began) {
-    const isFull = this.#isWaiting;
     this.#isPainting = true;
-    painted((waited) => {
+    painted(() => {
       const now = performance.now();
-      const cost = now - began - waited;
       this.#isPainting = false;
-      this.#again = now + (this.#growing ? REST : REST_AT_END) * cost;
-      if (isFull && cost < SHORT) this.#piece = Math.min(2 * this.#piece, LONGEST);
-      else if (cost > LONG) this.#piece = Math.max(this.#piece / 2, PIECE);
+      this.#again = now + (this.#growing ? REST : REST_AT_END) * (now - began);
       if (!this.#isWaiting) return;
       this.#isWaiting = false;
       this.#plan();
@@ -181,7 +161,7 @@ export class TextView {
   /** Draws what has come, up to a piece of it; whether there is more. */
   #blocks() {
     const left = this.#text.slice(this.#drawn);
-    let size = this.#piece;
+    let size = PIECE;
     let piece = blocks(left.slice(0, size));
     while (piece.from === 0 && size < left.length) piece = blocks(left.slice(0, size *= 2));
     const hasMore = size < left.length;
