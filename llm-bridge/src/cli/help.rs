@@ -127,6 +127,37 @@ mod tests {
         );
     }
 
+    /// The commands that have none below them, such as `user add`.
+    fn leaves(command: &Command, path: &str, found: &mut Vec<String>) {
+        let below = command.get_subcommands().filter(|one| one.get_name() != "help" && !one.is_hide_set());
+        let before = found.len();
+        for one in below {
+            leaves(one, format!("{path} {}", one.get_name()).trim_start(), found);
+        }
+        if found.len() == before {
+            found.push(path.to_owned());
+        }
+    }
+
+    #[test]
+    fn u29_each_command_is_in_the_console_or_it_is_said_why_not() {
+        let page = include_str!("../../../docs/console.md");
+        let (_, table) = page.split_once("## Beside the command line").unwrap();
+        let says = |command: &str| {
+            [format!("`{command}`"), format!("`{command} ")].map(|text| table.contains(&text))
+        };
+        let mut all = Vec::new();
+        leaves(&command(), "", &mut all);
+        assert!(all.iter().any(|one| one == "user add") && all.len() > 40, "{all:?}");
+        all.retain(|one| {
+            let group = one.split_once(' ').map_or(one.as_str(), |(group, _)| group);
+            let [named, has_parts] = says(group);
+            // A group that is named alone stands for all of its commands, and one with parts for the list that it gives.
+            !says(one).contains(&true) && !(named && (!has_parts || one.ends_with(" list")))
+        });
+        assert!(all.is_empty(), "docs/console.md does not name {all:?}");
+    }
+
     #[test]
     fn u14_a_misspelt_command_gets_the_nearest() {
         for (given, meant) in [("serv", "serve"), ("tool", "tools"), ("usr", "user")] {

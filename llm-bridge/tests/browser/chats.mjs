@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 
-import { ERASE, QUESTION, URL_UNDER_TEST, answerText, ask, atRest, check, equal, idle, open, shot } from './support.mjs';
+import { ERASE, QUESTION, answerText, areKept, ask, atRest, check, equal, idle, open, shot } from './support.mjs';
 
 const rows = (page) => page.locator('.chat-row .chat-title').allInnerTexts();
 const branches = (page) => page.locator('.branches > span').allInnerTexts();
@@ -12,13 +12,6 @@ async function choose(page, index, word) {
   await page.locator('.chat-row').nth(index).hover();
   await page.locator('.chat-more').nth(index).click();
   await page.click(`.menu button:has-text("${word}")`);
-}
-
-/** Whether the server keeps chats. */
-async function areKept() {
-  const { status } = await fetch(new URL('api/chats', URL_UNDER_TEST));
-  if (status === 404) console.log('skipped: chats, as this server keeps none');
-  return status !== 404;
 }
 
 export async function chats(browser) {

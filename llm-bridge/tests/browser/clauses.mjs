@@ -361,6 +361,7 @@ async function axe(browser) {
       await page.waitForSelector('.editor textarea');
     },
     menu: async (page) => {
+      if (await page.isVisible('#chats-toggle') && !(await page.isVisible('.chat-row'))) await page.click('#chats-toggle');
       await page.click('.chat-row.shown .chat-more');
       await page.waitForSelector('.menu');
     },
@@ -371,11 +372,12 @@ async function axe(browser) {
   const documents = { documents: [{ path: 'uploads/ada/tea.md', title: 'Tea', kind: 'markdown', bytes: 1200, passages: 3, added: '2026-03-01T12:00:00Z', removable: true }], total: 1, may_add: true, extensions: ['md'], max_bytes: 1 };
   const done = { ...ANSWERS, '/api/documents': documents, '/api/chats/chat_1': { ...CHAT, messages: [QUESTION, { ...ANSWER, parts: [found, ...said('75 degrees (notes/tea.md, line 5).')] }] } };
   const runs = running([asks], { '/api/approvals': ANSWERS['/api/approvals'] });
-  for (const locale of ['en-GB', 'de-AT']) {
+  const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true };
+  for (const [where, options] of Object.entries({ 'en-GB': { ...WIDE, locale: 'en-GB' }, 'de-AT': { ...WIDE, locale: 'de-AT' }, 'on a phone': PHONE })) {
     for (const [view, show] of Object.entries(views)) {
-      await check(`b17 axe finds nothing in ${view}, ${locale}`, async () => {
+      await check(`b17 axe finds nothing in ${view}, ${where}`, async () => {
         for (const colorScheme of ['light', 'dark']) {
-          const { page, context } = await openKept(browser, '#chat_1', { ...WIDE, locale, colorScheme, reducedMotion: 'reduce' }, undefined, view === 'change' ? runs : done);
+          const { page, context } = await openKept(browser, '#chat_1', { ...options, colorScheme, reducedMotion: 'reduce' }, undefined, view === 'change' ? runs : done);
           await page.waitForSelector('.answer');
           await show(page);
           await atRest(page);

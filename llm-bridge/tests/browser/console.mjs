@@ -2,13 +2,13 @@
 
 import { readFileSync } from 'node:fs';
 
-import { faults } from './looks.mjs';
+import { faults, WIDTHS, windowOf } from './looks.mjs';
 import { ERASE, QUESTION, WAIT, check, equal, forgetComplaints, shot } from './support.mjs';
 
 export const ADMIN = new URL(process.env.TOOLRACK_ADMIN_URL ?? 'http://127.0.0.1:7331/').href;
 const OTHERS = process.env.TOOLRACK_MAIL_URL ? new URL(process.env.TOOLRACK_MAIL_URL).href : '';
 const MODEL = process.env.TOOLRACK_MODEL_URL ? new URL(process.env.TOOLRACK_MODEL_URL).href : '';
-const SECTIONS = ['overview', 'models', 'tools', 'people', 'personas', 'turns', 'approvals', 'audit', 'traces', 'servers', 'documents', 'schedule', 'webhooks', 'settings'];
+export const SECTIONS = ['overview', 'models', 'tools', 'people', 'personas', 'turns', 'approvals', 'audit', 'traces', 'servers', 'documents', 'schedule', 'webhooks', 'settings'];
 
 /** The console with all that the browser complains about. */
 export async function enter(browser, options = {}, section = '', url = ADMIN) {
@@ -411,9 +411,9 @@ export async function consoleForOthers(browser) {
 
 export async function consoleLooks(browser) {
   for (const colorScheme of ['light', 'dark']) {
-    for (const width of [390, 768, 1280, 2560]) {
+    for (const width of WIDTHS) {
       const name = `${width}-${colorScheme}`;
-      const { page, complaints, context } = await enter(browser, { viewport: { width, height: width < 700 ? 844 : width > 2000 ? 1440 : 900 }, colorScheme, hasTouch: width < 700 });
+      const { page, complaints, context } = await enter(browser, { viewport: windowOf(width), colorScheme, hasTouch: width < 700 });
       await check(`b17 console ${name}: axe finds nothing, and nothing is wider than the window`, async () => {
         const found = [];
         for (const section of SECTIONS) {

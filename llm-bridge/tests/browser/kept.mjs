@@ -9,10 +9,13 @@ import pixelmatch from 'pixelmatch';
 import { PNG } from 'pngjs';
 
 import { ANSWERS, ASKING, NOW, running } from './kept_data.mjs';
+import { FROM_THE_RIGHT, hebrew } from './right.mjs';
 import { URL_UNDER_TEST, WAIT, check } from './support.mjs';
 
 const KEPT = process.env.LOOKS ?? '';
 const ANEW = process.env.NEW_LOOKS === '1';
+/** Words, where only pictures are made anew that have one in their names. */
+const OF = (process.env.LOOKS_OF ?? '').split(' ').filter(Boolean);
 /** Where a view is put that is not as it was. */
 const SEEN = process.env.SHOTS ?? join(tmpdir(), 'toolrack-looks');
 /** Of a thousand pixels so many may be others; with another version of the browser, which draws letters and edges otherwise, so many. */
@@ -20,9 +23,13 @@ const MOST = { same: 0.5, other: 20 };
 /** The version that has made the pictures. */
 const VERSION = 'browser.txt';
 
-const WINDOWS = [[390, 844], [768, 1024], [1280, 800], [2560, 1440]];
+const WINDOWS = [[390, 844], [768, 1024], [1280, 800], [2560, 1440], [3840, 2160]];
 /** The views and sections that are kept at the widths between and beyond phone and desktop. */
 const MAIN = ['chat', 'approval', 'inbox', 'tools', 'overview'];
+/** Those that are kept in 4K. */
+const LARGE = ['chat', 'overview'];
+/** Those that are kept in German. */
+const GERMAN = ['chat', 'approval', 'settings'];
 
 /** What is there once the server has said all that the head of the page and the list of chats tell. */
 const HEAD = ['#model', '#who', '#tools-count', '#inbox-open', '.chat-row'];
@@ -91,8 +98,8 @@ async function compare(page, name, most) {
   throw new Error(`${others} pixels are others: see ${join(SEEN, name)}-now.png and -difference.png; if it is meant, \`run.py --new-looks\` keeps it`);
 }
 
-const open = (browser, address, colorScheme, [width, height], answers = ANSWERS) =>
-  openKept(browser, address, { reducedMotion: 'reduce', colorScheme, viewport: { width, height }, hasTouch: width < 700 }, undefined, answers);
+const open = (browser, address, colorScheme, [width, height], answers = ANSWERS, locale = 'en-GB', before = undefined) =>
+  openKept(browser, address, { reducedMotion: 'reduce', colorScheme, viewport: { width, height }, hasTouch: width < 700, locale }, before, answers);
 
 export async function kept(browser) {
   if (!KEPT) return;
@@ -102,31 +109,37 @@ export async function kept(browser) {
     writeFileSync(version, `${browser.version()}\n`);
   }
   const most = readFileSync(version, 'utf8').trim() === browser.version() ? MOST.same : MOST.other;
+  const view = (name, address, colorScheme, size, prepare, ...more) => (OF.length > 0 && !OF.some((word) => name.includes(word)) ? undefined : check(`b17 ${name} looks as it was made`, async () => {
+    const { page, context } = await open(browser, address, colorScheme, size, ...more);
+    await prepare(page);
+    await compare(page, name, most);
+    await context.close();
+  }));
+  const chat = (name, shown, colorScheme, size, ...more) => {
+    const waits = shown === 'approval';
+    return view(name, '#chat_1', colorScheme, size, async (page) => {
+      for (const part of [...HEAD, waits ? '.call .allow' : '.answer .hljs-built_in']) await page.waitForSelector(part, { state: 'attached' });
+      await CHAT[shown](page);
+    }, waits ? running([ASKING], { '/api/approvals': ANSWERS['/api/approvals'] }) : ANSWERS, ...more);
+  };
+  const section = (name, address, colorScheme, size, ...more) => view(name, `admin#${address}`, colorScheme, size, async (page) => {
+    await page.waitForSelector('#section:not([aria-busy]) h1');
+    await page.waitForLoadState('networkidle');
+  }, ...more);
   for (const colorScheme of ['light', 'dark']) {
     for (const size of WINDOWS) {
-      const name = (view) => `${view}-${size[0]}-${colorScheme}`;
-      const sections = { 390: CONSOLE, 1280: [...CONSOLE, ...WIDE] }[size[0]] ?? CONSOLE.filter((section) => MAIN.includes(section));
-      const views = Object.entries(CHAT).filter(([view]) => [390, 1280].includes(size[0]) || MAIN.includes(view));
-      for (const [view, show] of views) {
-        await check(`b17 ${name(view)} looks as it was made`, async () => {
-          const waits = view === 'approval';
-          const { page, context } = await open(browser, '#chat_1', colorScheme, size, waits ? running([ASKING], { '/api/approvals': ANSWERS['/api/approvals'] }) : ANSWERS);
-          for (const part of [...HEAD, waits ? '.call .allow' : '.answer .hljs-built_in']) await page.waitForSelector(part, { state: 'attached' });
-          await show(page);
-          await compare(page, name(view), most);
-          await context.close();
-        });
-      }
-      for (const address of sections) {
-        const [section] = address.split('?');
-        await check(`b17 ${name(`console-${section}`)} looks as it was made`, async () => {
-          const { page, context } = await open(browser, `admin#${address}`, colorScheme, size);
-          await page.waitForSelector('#section:not([aria-busy]) h1');
-          await page.waitForLoadState('networkidle');
-          await compare(page, name(`console-${section}`), most);
-          await context.close();
-        });
-      }
+      const [width] = size;
+      const main = width > 3000 ? LARGE : MAIN;
+      const isMain = [390, 1280].includes(width);
+      const name = (what) => `${what}-${width}-${colorScheme}`;
+      for (const shown of Object.keys(CHAT).filter((one) => isMain || main.includes(one))) await chat(name(shown), shown, colorScheme, size);
+      const sections = width === 1280 ? [...CONSOLE, ...WIDE] : CONSOLE.filter((one) => isMain || main.includes(one));
+      for (const address of sections) await section(name(`console-${address.split('?')[0]}`), address, colorScheme, size);
     }
+  }
+  for (const size of [WINDOWS[0], WINDOWS[2]]) {
+    for (const shown of GERMAN) await chat(`${shown}-german-${size[0]}`, shown, 'light', size, 'de-AT');
+    await section(`console-people-german-${size[0]}`, 'people', 'light', size, ANSWERS, 'de-AT');
+    await view(`chat-from-the-right-${size[0]}`, '#chat_1', 'light', size, (page) => page.waitForSelector('.answer .hljs-built_in'), FROM_THE_RIGHT, 'he-IL', hebrew);
   }
 }

@@ -4,10 +4,13 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
 import { openKept } from './kept.mjs';
+import { withLanguage } from './right.mjs';
 import { ERASE, QUESTION, URL_UNDER_TEST, ask, atRest, check, equal, idle, open, shot } from './support.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const WIDTHS = [390, 768, 1280, 2560];
+/** From a phone to 4K. */
+export const WIDTHS = [390, 768, 1280, 2560, 3840];
+export const windowOf = (width) => ({ width, height: width < 700 ? 844 : width > 3000 ? 2160 : width > 2000 ? 1440 : 900 });
 
 /** What axe finds wrong. */
 export async function faults(page) {
@@ -20,7 +23,7 @@ export async function faults(page) {
 export async function looks(browser) {
   for (const colorScheme of ['light', 'dark']) {
     for (const width of WIDTHS) {
-      const { page, complaints, context } = await open(browser, { viewport: { width, height: width < 700 ? 844 : width > 2000 ? 1440 : 900 }, colorScheme, hasTouch: width < 700 });
+      const { page, complaints, context } = await open(browser, { viewport: windowOf(width), colorScheme, hasTouch: width < 700 });
       const name = `${width}-${colorScheme}`;
       await check(`b17 ${name}: axe finds nothing, and nothing is wider than the window`, async () => {
         const found = [];
@@ -106,16 +109,7 @@ export async function languages(browser) {
   await context.close();
 
   await check('b17 another language is one more file, and the console is in English until it has one', async () => {
-    const french = async (one) => {
-      await one.route(/\/(admin)?(#.*)?$/, async (route) => {
-        const page = await route.fetch();
-        return route.fulfill({ response: page, body: (await page.text()).replace(/data-languages="[^"]*"/, 'data-languages="de en fr"') });
-      });
-      await one.route('**/page/*/languages/fr.js', async (route) => {
-        const english = await route.fetch({ url: route.request().url().replace('fr.js', 'en.js') });
-        return route.fulfill({ contentType: 'text/javascript', body: (await english.text()).replace('What would you like to know?', 'Que voulez-vous savoir ?') });
-      });
-    };
+    const french = withLanguage('fr', (text) => text.replace('What would you like to know?', 'Que voulez-vous savoir ?'));
     for (const [address, place] of [['', '#welcome h1:text-is("Que voulez-vous savoir ?")'], ['admin', '#section h1:text-is("Overview")']]) {
       const { page: one, context: other } = await openKept(browser, address, { locale: 'fr-FR' }, french);
       await one.waitForSelector(place);

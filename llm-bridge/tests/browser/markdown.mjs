@@ -271,6 +271,36 @@ async function typed(page, text) {
   return [shown, work].map((times) => times.sort((one, other) => one - other));
 }
 
+/** The time from Enter to the frame that shows the message, whose answer does not come and is stopped; or the page's work until then. */
+async function sent(page) {
+  const worked = await workOfThread(page);
+  await page.fill('#question', 'Sent');
+  await page.evaluate(() => {
+    const [real, before] = [window.fetch, document.querySelectorAll('.asked').length];
+    window.fetch = (address, options) => (!String(address).includes('chat/completions') ? real(address, options) : new Promise((_, no) => {
+      window.fetch = real;
+      options.signal.addEventListener('abort', () => no(new DOMException('stopped', 'AbortError')));
+    }));
+    window.shown = new Promise((show) => {
+      addEventListener('keydown', ({ timeStamp: began }) => {
+        const look = () => requestAnimationFrame(() => {
+          const { port1, port2 } = new MessageChannel();
+          port1.onmessage = () => (document.querySelectorAll('.asked').length > before ? show(performance.now() - began) : look());
+          port2.postMessage(0);
+        });
+        look();
+      }, { once: true, capture: true });
+    });
+  });
+  const before = await worked();
+  await page.press('#question', 'Enter');
+  const times = [await page.evaluate(() => window.shown), await worked() - before].map(Math.round);
+  console.log(`        sent to paint: ${times[0]} ms, ${times[1]} ms of work`);
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('.answer:last-child .notice:text-is("Stopped.")');
+  return counted(times);
+}
+
 /** An answer of 200 KB is drawn piece by piece, with time for the person between: so long it takes at most beside compilers, in milliseconds. */
 const DRAWN = 300_000;
 
@@ -320,15 +350,20 @@ export async function longChats(browser) {
 
   await check('b17 typing in a chat of 500 messages is shown within 50 ms', () => smooth(() => typed(page, 'What is the meaning of all of this, and is it smooth to type?')));
 
+  await check('u28 a message that is sent in a chat of 500 is shown within 50 ms', () => within(50, () => sent(page)));
+
   await check('b17 typing goes on while an answer of 200 KB comes', async () => {
     if (answer.length < 190_000) throw new Error(`only ${answer.length}`);
     await slowly(page, answer, 500, 30, true);
     await smooth(async () => {
+      await page.fill('#question', 'All of it');
       await page.press('#question', 'Enter');
       const times = await typed(page, 'And while it comes, one can write the next question at ease. '.repeat(3));
       equal(await page.locator('#stop:visible').count(), 1, 'answers under way');
       await page.evaluate(() => window.letEnd());
+      const ended = Date.now();
       await idle(page, DRAWN);
+      console.log(`        200 KB are drawn ${Date.now() - ended} ms after they have come`);
       await page.waitForSelector('.answer:last-child .hljs-keyword', { state: 'attached' });
       equal(await page.locator('.answer:last-child .text p').count(), 2000, 'paragraphs');
       return times;

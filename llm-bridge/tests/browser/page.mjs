@@ -22,14 +22,17 @@ import { clauses } from './clauses.mjs';
 import { consoleDoctor, consoleForOthers, consoleLooks, consoleOfAdmins } from './console.mjs';
 import { consoleKept } from './console_kept.mjs';
 import { consoleUpkeep } from './console_upkeep.mjs';
+import { devices } from './devices.mjs';
 import { documents, documentsOnPhone } from './documents.mjs';
 import { everyone } from './everyone.mjs';
 import { flow } from './flow.mjs';
 import { german } from './german.mjs';
+import { attacked } from './hostile.mjs';
 import { kept } from './kept.mjs';
 import { languages, looks, server } from './looks.mjs';
 import { longChats, manyCalls, markdown } from './markdown.mjs';
 import { races } from './races.mjs';
+import { reach } from './reach.mjs';
 import { chromium, counted } from './support.mjs';
 
 const browser = await chromium.launch({
@@ -51,7 +54,7 @@ if (slow > 1) {
   };
 }
 try {
-  const parts = { desktop, phone, keyed, chats, chatsOnPhone, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, manyCalls, looks, kept, everyone, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleKept, consoleDoctor, consoleForOthers, consoleLooks };
+  const parts = { desktop, phone, keyed, chats, chatsOnPhone, devices, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, manyCalls, looks, kept, everyone, reach, attacked, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleKept, consoleDoctor, consoleForOthers, consoleLooks };
   const only = process.argv.slice(2);
   for (const [name, part] of Object.entries(parts)) {
     if (only.length === 0 || only.includes(name)) await part(browser);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The chat page in a real browser, in front of a server with the demo model: see page.mjs. Names of its parts run only those, and
-`--new-looks` makes the pictures in `looks` anew, beside which the main views are compared.
+`--new-looks` makes the pictures in `looks` anew, beside which the main views are compared; with words, those that have one in their names.
 
     CHROMIUM     the browser, default the first found on the path
     SHOTS        folder for screenshots; none are taken without it
@@ -227,7 +227,7 @@ def main():
     parts = [part for part in sys.argv[1:] if part != "--new-looks"]
     looks = {"LOOKS": str(HERE / "looks"), "TEA_DOCX": str(HERE.parents[2] / "tools/_documents/tests/data/office/tea.docx")}
     if len(parts) < len(sys.argv) - 1:
-        parts, looks = ["kept"], {**looks, "NEW_LOOKS": "1"}
+        parts, looks = ["kept"], {**looks, "NEW_LOOKS": "1", "LOOKS_OF": " ".join(parts)}
     hook = model(Hook)
     with tempfile.TemporaryDirectory(prefix="documents-") as place, \
             environment.toolrack("demo", configuration=with_documents(Path(place) / "chat") + CONFIGURATION) as address, \

@@ -102,6 +102,29 @@ export function withPause(page, body, ms) {
   }, [body, ms]);
 }
 
+/** Lets the model's server say this stream up to that event, and the rest with `window.letEnd()`. */
+export function heldBefore(page, body, event) {
+  return page.evaluate(([text, from]) => {
+    const real = window.fetch;
+    window.fetch = (address, options) => {
+      if (!String(address).includes('chat/completions')) return real(address, options);
+      window.fetch = real;
+      const encoder = new TextEncoder();
+      const at = text.lastIndexOf('data: ', text.indexOf(from));
+      const stream = new ReadableStream({
+        start(controller) {
+          controller.enqueue(encoder.encode(text.slice(0, at)));
+          window.letEnd = () => {
+            controller.enqueue(encoder.encode(text.slice(at)));
+            controller.close();
+          };
+        },
+      });
+      return Promise.resolve(new Response(stream, { headers: { 'content-type': 'text/event-stream' } }));
+    };
+  }, [body, event]);
+}
+
 /** A second of silence. */
 export function silence() {
   const wave = Buffer.alloc(44 + 8000);

@@ -60,6 +60,13 @@ export async function open(browser, options, before = async () => {}, url = URL_
   return { page, complaints, context };
 }
 
+/** Whether the server keeps chats. */
+export async function areKept() {
+  const { status } = await fetch(new URL('api/chats', URL_UNDER_TEST));
+  if (status === 404) console.log('skipped: chats, as this server keeps none');
+  return status !== 404;
+}
+
 /** A server that keeps no chats: the tab keeps one, and asks as any client of the API does. */
 export async function withoutChats(page) {
   await page.route('**/api/chats**', (route) => route.fulfill({ status: 404, json: { error: { message: 'no chats are kept here', type: 'chats_disabled' } } }));

@@ -3,6 +3,9 @@
 import english from '../languages/en.js';
 import { preference } from './storage.js';
 
+/** Those that are written from the right. */
+const FROM_THE_RIGHT = /^(?:ar|ckb|dv|fa|he|ps|sd|ug|ur|yi)$/;
+
 /** The languages that there are. */
 export const LANGUAGES = (document.documentElement.dataset.languages ?? 'en').split(' ');
 
@@ -30,3 +33,4 @@ export function told({ type, message }) {
 }
 
 document.documentElement.lang = language;
+document.documentElement.dir = FROM_THE_RIGHT.test(language) ? 'rtl' : 'ltr';

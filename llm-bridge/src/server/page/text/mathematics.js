@@ -110,15 +110,32 @@ function load() {
   return loading;
 }
 
+/** So long formulas are drawn at once, in milliseconds: a person may be typing. */
+const SLICE = 8;
+
+/** Lets keys and frames have their turn. */
+const others = () => new Promise((resolve) => {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = resolve;
+  port2.postMessage(null);
+});
+
 /**
- * Draws the formulas in elements.
+ * Draws the formulas in elements, a few at a time.
  * @param {Element[]} elements
  */
 export async function draw(elements) {
   const formulas = /** @type {HTMLElement[]} */ (elements.flatMap((element) => [...element.querySelectorAll('.math:not(.drawn)')]));
   if (formulas.length === 0) return;
   const katex = await load();
+  let began = performance.now();
   for (const formula of formulas) {
+    if (performance.now() - began > SLICE) {
+      await others();
+      began = performance.now();
+    }
+    // It has been drawn anew meanwhile, as a text that grows is.
+    if (!formula.isConnected) continue;
     const tex = formula.textContent ?? '';
     formula.classList.add('drawn');
     // Bounds: what a formula may expand to, and how large it may be drawn.

@@ -209,6 +209,8 @@ function parsed(html, complete) {
     else Object.assign(link, { target: '_blank', rel: 'noopener noreferrer nofollow' });
   }
   for (const table of content.querySelectorAll('table')) frameTable(table);
+  // As its own letters stand.
+  for (const block of /** @type {Iterable<HTMLElement>} */ (content.children)) if (block.tagName !== 'PRE') block.dir = 'auto';
   frame(content, complete);
   return content;
 }
