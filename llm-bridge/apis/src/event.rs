@@ -96,6 +96,11 @@ impl Usage {
         self.input.saturating_add(self.output)
     }
 
+    /// What was used, where anybody has counted. An answer without it is one that APIs allow, and nobody takes for free.
+    pub(crate) fn counted(&self) -> Option<&Self> {
+        (self.total() > 0).then_some(self)
+    }
+
     /// Adds the usage of a later request of the same turn to an API. Passing fields are added number by number; others are those of
     /// the last.
     pub fn add(&mut self, later: Self, api: Provider) {

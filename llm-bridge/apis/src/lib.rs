@@ -80,6 +80,7 @@ mod front;
 pub mod gemini;
 mod instructions;
 pub mod json;
+mod logprobs;
 mod mcp {
     pub(crate) mod tools;
 }

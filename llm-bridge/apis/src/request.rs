@@ -26,6 +26,9 @@ pub struct Request {
     pub stream: bool,
     /// How the model chooses its words.
     pub sampling: Sampling,
+    /// Of how many tokens at each place of the answer the client wants to know how likely they were, beside the one that the model chose; `None`
+    /// for nothing of that.
+    pub logprobs: Option<u64>,
     /// Whether and how much the model thinks; `None` for its default.
     pub thinking: Option<Thinking>,
     /// The form of the answer; `None` for free text.
@@ -169,6 +172,8 @@ pub struct Sampling {
     pub presence_penalty: Option<f64>,
     /// Makes tokens less likely each time they occur.
     pub frequency_penalty: Option<f64>,
+    /// Divides the likelihood of tokens that occur already; 1 for none.
+    pub repeat_penalty: Option<f64>,
     /// Makes the answer repeatable.
     pub seed: Option<i64>,
     /// The answer ends before any of these texts.

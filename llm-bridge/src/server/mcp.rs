@@ -267,7 +267,8 @@ pub(super) fn routes(mcp: Arc<Mcp>) -> Routes {
         )
         .refuses(413, "The message is larger than 4 MiB.")
         .answers_nothing(415, "The body was not sent as `application/json`; in plain words.")
-        .refuses(429, "The user has too many sessions open (`too_many_sessions`).");
+        .refuses(429, "The user has too many sessions open (`too_many_sessions`).")
+        .retry_after(429);
     let listen =
         operation(Method::GET, "mcp_listen", "The stream of a session, in revisions before 2026-07-28")
             .answers_with(200, "text/event-stream", "Messages of the server.")

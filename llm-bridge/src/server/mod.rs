@@ -56,6 +56,7 @@ mod public_url;
 mod query;
 mod questions;
 mod readiness;
+mod refused_keys;
 mod responses;
 mod router;
 mod routes;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use toolrack_apis::{Effort, Message, Passing, Provider, Request, Role, SystemPlace, Thinking};
 
-use super::{constrain::set, run::Run};
+use super::{constrain::set, files, run::Run};
 
 /// What chat templates say that take a system message at the beginning alone: those of Qwen, and those of Mistral and Gemma, which want user and
 /// assistant to take turns. Servers pass it on.
@@ -16,6 +16,8 @@ const NO_THINKING: &str = "does not support thinking";
 const NO_WORDS: &str = "think value";
 /// What servers with OpenAI's API say of an effort that they or their models do not know.
 const EFFORT: &[&str] = &["reasoning_effort", "reasoning effort"];
+/// What servers say, among other things, that know no documents: `unknown variant `file``, `unsupported content[].type`, `Input should be 'text'`.
+const FILES: &[&str] = &["file", "content", "input should be"];
 /// What vLLM says of models with a tokenizer of Mistral.
 const TEMPLATE: &str = "chat_template";
 
@@ -50,6 +52,8 @@ pub(super) struct Accepted {
     thinking: ThinkingWords,
     /// Whether arguments for the chat template are refused.
     no_template_arguments: bool,
+    /// Whether documents are.
+    no_files: bool,
 }
 
 impl Accepted {
@@ -67,6 +71,12 @@ impl Accepted {
             next.place_system(&mut messages);
             return (messages != request.messages).then_some(next);
         }
+        if !self.no_files
+            && files::count(&request.messages) > 0
+            && FILES.iter().any(|words| message.contains(words))
+        {
+            return Some(Self { no_files: true, ..self });
+        }
         let asked = request.thinking?;
         if message.contains(TEMPLATE) && !self.no_template_arguments {
             return Some(Self { no_template_arguments: true, ..self });
@@ -80,6 +90,11 @@ impl Accepted {
             () => ThinkingWords::None,
         };
         (thinking > self.thinking).then_some(Self { thinking, ..self })
+    }
+
+    /// Whether documents are accepted.
+    pub(super) fn takes_files(self) -> bool {
+        !self.no_files
     }
 
     /// Makes messages of the user of system messages where they are not accepted.
@@ -106,6 +121,7 @@ impl Run {
     /// Makes the request one that the server accepts; gives what it was.
     pub(super) async fn adapt(&mut self) -> AsAsked {
         self.api = self.route.api().await;
+        Box::pin(self.read_files()).await;
         let passing = self.request.passing.clone();
         let mut messages = self.set_pictures_aside();
         if let Some(unread) = &self.unread {

@@ -12,6 +12,7 @@ mod context;
 mod continuing;
 mod count;
 mod elsewhere;
+mod files;
 mod flow;
 mod form;
 mod found;
@@ -193,6 +194,7 @@ struct Shared {
     /// What the person gets of results as files.
     files: kept::KeptFiles,
     pictures: pictures::Pictures,
+    documents: files::Files,
     turns: TaskTracker,
     /// Those that run.
     live: LiveTurns,
@@ -220,6 +222,7 @@ impl Backend {
             kept: kept::KeptResults::default(),
             files: kept::KeptFiles::default(),
             pictures: pictures::Pictures::default(),
+            documents: files::Files::default(),
             turns: TaskTracker::new(),
             live: LiveTurns::default(),
             stopping: CancellationToken::new(),

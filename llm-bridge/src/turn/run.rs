@@ -275,6 +275,7 @@ impl Run {
                 Err(reached) => return End::Limit(reached),
             };
             self.listed.note(|turn| turn.rounds = round);
+            Box::pin(self.read_files()).await;
             Box::pin(self.make_room()).await;
             if let (1, Some((_, tokens))) = (round, self.tools_of_whole()) {
                 let _ = self.events.send(TurnEvent::PromptTokens(tokens).into()).await;

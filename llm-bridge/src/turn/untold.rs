@@ -13,12 +13,16 @@ impl Run {
     pub(super) fn report_untold(&mut self, answer: &Answer) -> Vec<TurnEvent> {
         let mut notices = Vec::new();
         for omission in answer.omissions().iter().filter(|omission| is_content(omission)) {
-            let text = format!("Not sent to the model: {omission}");
-            if self.untold.len() < MOST_TOLD && self.untold.insert(text.clone()) {
-                notices.push(TurnEvent::Notice(text));
-            }
+            notices.extend(self.tell_once(&omission.to_string()));
         }
         notices
+    }
+
+    /// What the person is told of one thing that the model is not told.
+    pub(super) fn tell_once(&mut self, what: &str) -> Option<TurnEvent> {
+        let text = format!("Not sent to the model: {what}");
+        let is_told = self.untold.len() < MOST_TOLD && self.untold.insert(text.clone());
+        is_told.then_some(TurnEvent::Notice(text))
     }
 }
 

@@ -31,6 +31,8 @@ pub struct ServerKind {
     pub(crate) ignores_tool_choice: bool,
     /// Whether it hands `chat_template_kwargs` to the model's chat template.
     pub(crate) template_arguments: bool,
+    /// Whether it takes documents in messages.
+    pub(crate) takes_files: bool,
     /// What lets it go on with an answer that a conversation ends with, where it would begin another.
     pub(crate) continues: &'static [(&'static str, bool)],
     /// What the operator does when it refuses tools.
@@ -105,6 +107,7 @@ const LIKE_OPENAI: ServerKind = ServerKind {
     completion: None,
     ignores_tool_choice: false,
     template_arguments: false,
+    takes_files: false,
     continues: &[],
     for_tools: "",
     for_context: "",
@@ -118,6 +121,8 @@ pub const KINDS: [ServerKind; 9] = [
         name: "Toolrack",
         usual: "http://127.0.0.1:7331/v1",
         signs: &[Sign::Header { name: VIA, begins: "" }],
+        // It reads them for its own model server.
+        takes_files: true,
         for_tools: "see the log of that Toolrack, which describes tools to its model where its model server refuses them",
         for_context: "give the model server behind that Toolrack a larger context",
         ..LIKE_OPENAI

@@ -32,6 +32,8 @@ use crate::metrics::UpstreamMetrics;
 
 /// How long the list of one of several servers is taken for granted: every request looks through them all.
 const KNOWN_FOR: Duration = Duration::from_secs(5);
+/// What Ollama's clients add to the names of models.
+const LATEST: &str = ":latest";
 /// A failure that took longer than this is remembered likewise, so that not every request waits for it.
 const LONG: Duration = Duration::from_secs(1);
 
@@ -103,7 +105,14 @@ impl Server {
 
     /// Whether it had a model when it listed them last.
     fn had(&self, model: &str) -> bool {
-        has(&self.last_list().models, model)
+        listed(&self.last_list().models, model).is_some()
+    }
+
+    /// The server for a model, and the model's name there, to which an Ollama's client may have added.
+    async fn chosen(self: &Arc<Self>, model: &str) -> (Arc<Self>, String) {
+        let models = if model.ends_with(LATEST) { self.models(KNOWN_FOR).await.ok() } else { None };
+        let name = models.as_ref().and_then(|models| listed(models, model)).unwrap_or(model);
+        (Arc::clone(self), name.to_owned())
     }
 
     fn name(&self) -> &str {
@@ -157,8 +166,15 @@ fn no_server() -> UpstreamError {
     UpstreamError::failed("there is no model server")
 }
 
-fn has(models: &[Value], model: &str) -> bool {
-    models.iter().any(|listed| name_of(listed) == Some(model))
+fn without_latest(model: &str) -> &str {
+    model.strip_suffix(LATEST).unwrap_or(model)
+}
+
+/// The name of a model in a list where a client calls it by another: what is `NAME` to others is `NAME:latest` in Ollama's lists, and to its clients.
+fn listed<'m>(models: &'m [Value], model: &str) -> Option<&'m str> {
+    let names = || models.iter().filter_map(name_of);
+    let is_meant = |name: &&'m str| without_latest(name) == without_latest(model);
+    names().find(|name| *name == model).or_else(|| names().find(is_meant))
 }
 
 impl Servers {
@@ -323,7 +339,6 @@ impl Servers {
 
     /// The server for a model, and the model's name there.
     async fn choose(&self, model: &str) -> Result<(Arc<Server>, String), UpstreamError> {
-        let chosen = |server: &Arc<Server>, model: &str| Ok((Arc::clone(server), model.to_owned()));
         let addressed = || {
             let (name, rest) = model.split_once('/')?;
             Some((self.named(name)?, rest))
@@ -332,31 +347,35 @@ impl Servers {
             // It may have the model under any name, or not look at the name at all.
             let is_named = only.name() != UpstreamSettings::DEFAULT_NAME;
             let (server, model) = addressed().filter(|_| is_named).unwrap_or((only, model));
-            return chosen(server, model);
+            return Ok(server.chosen(model).await);
         }
         let lists = self.lists().await;
-        for (server, models) in &lists {
-            if models.as_ref().is_ok_and(|models| has(models, model)) {
-                return chosen(server, model);
-            }
+        let listed_at = |(server, models): &(&Arc<Server>, Result<Arc<Vec<Value>>, UpstreamError>)| {
+            let name = listed(models.as_ref().ok()?, model)?;
+            Some((Arc::clone(server), name.to_owned()))
+        };
+        let listing: Vec<_> = lists.iter().filter_map(listed_at).collect();
+        let exact = listing.iter().find(|(_, name)| name == model);
+        if let Some(found) = exact.or_else(|| listing.first()) {
+            return Ok(found.clone());
         }
         if let Some((server, rest)) = addressed() {
-            return chosen(server, rest);
+            return Ok(server.chosen(rest).await);
         }
         // In front of equals stands the first.
         let fitting = self.all.iter().rev().filter_map(|server| Some((server.fit(model)?, server)));
         if let Some((_, server)) = fitting.max_by_key(|(fit, _)| *fit) {
-            return chosen(server, model);
+            return Ok(server.chosen(model).await);
         }
         let away: Vec<&Arc<Server>> =
             lists.iter().filter(|(_, models)| models.is_err()).map(|(server, _)| *server).collect();
         for server in &away {
             if server.had(model) {
-                return chosen(server, model);
+                return Ok(server.chosen(model).await);
             }
         }
         if let Some(server) = away.iter().find(|server| server.http.settings.models.is_empty()) {
-            return chosen(server, model);
+            return Ok(server.chosen(model).await);
         }
         Err(UpstreamError::NoModel(model.to_owned()))
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::t_access::Rack;
+use crate::{support, t_access::Rack};
 
 /// The headers in which clients send nothing but the key.
 const HEADERS: [&str; 3] = ["x-api-key", "api-key", "x-goog-api-key"];
@@ -388,5 +388,26 @@ async fn the_key_of_the_metrics_opens_them_and_nothing_else() {
         let nobody = ask(&rack, Method::GET, "/metrics").bearer_auth("scrap3").send().await.unwrap();
         let open = rack.client.get(format!("{}/metrics", rack.base)).send().await.unwrap();
         assert_eq!(nobody.status(), open.status());
+    }
+}
+
+#[tokio::test]
+async fn b21_keys_that_are_refused_are_in_the_log_by_their_beginning_and_not_all_of_them() {
+    let (log, rack) = (support::Log::start(), locked().await);
+    let ask = async |key: &str| {
+        let asked = ask(&rack, Method::GET, "/v1/models").bearer_auth(key);
+        assert_eq!(refusal(asked).await.0, StatusCode::UNAUTHORIZED);
+    };
+    ask("trk_abcdefghijkl").await;
+    ask("sk-of-another-service").await;
+    for number in 0..20 {
+        ask(&format!("trk_{number:08}secret")).await;
+    }
+    let text = log.text();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("key_refused")).collect();
+    assert_eq!(lines.len(), 10, "{text}");
+    assert!(lines[0].contains("trk_abcd…") && lines[1].contains("not of this server"), "{text}");
+    for secret in ["efgh", "another-service", "secret"] {
+        assert!(!text.contains(secret), "{text}");
     }
 }

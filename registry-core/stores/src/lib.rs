@@ -42,6 +42,8 @@ pub mod backup;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod heads;
 #[cfg(feature = "postgres")]
+mod outage;
+#[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
 mod redis;

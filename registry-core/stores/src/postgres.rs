@@ -10,6 +10,7 @@ use sqlx::{
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
+    outage::Outage,
     session,
     sql::{Database, Link, Row, SEARCHER_IDLE, SEARCHERS, SqlStore, Statement, failure},
 };
@@ -102,6 +103,7 @@ impl PostgresSettings {
                 .idle_timeout(SEARCHER_IDLE)
                 .after_connect(|connection, _| Box::pin(session::limit_searches(connection)))
                 .connect_lazy_with(options.clone()),
+            outage: Outage::default(),
             _listener: Listener(tokio::spawn(listen(options.clone(), nudge.clone()))),
             options,
         };
@@ -135,6 +137,8 @@ struct Server {
     options: PgConnectOptions,
     readers: PgPool,
     searchers: PgPool,
+    /// What is known of whether readers get connections.
+    outage: Outage,
     _listener: Listener,
 }
 
@@ -173,7 +177,7 @@ impl Database for Server {
     }
 
     async fn read(&self, statement: Statement) -> StoreResult<Vec<Row>> {
-        let reading = async { self.readers.acquire().await.map_err(failure)?.fetch(statement).await };
+        let reading = async { self.outage.wait_for(self.readers.acquire()).await?.fetch(statement).await };
         tokio::time::timeout(LONGEST, reading).await.unwrap_or_else(|_| Err(no_answer()))
     }
 

@@ -119,10 +119,12 @@ impl CompletionWire {
         all.retain(|omission| {
             !omission.path.starts_with("messages[") && !omission.path.starts_with("tools[")
         });
+        let left_out =
+            |path: &str| Omission { path: path.to_owned(), done: "left out: completions do not have it" };
+        all.extend(request.logprobs.map(|_| left_out("logprobs")));
         for (name, _) in request.passing.to(self.api()).iter().filter(|(name, _)| OF_CHAT.contains(&&**name))
         {
-            let done = "left out: completions do not have it";
-            all.push(Omission { path: name.to_string(), done });
+            all.push(left_out(name));
         }
         all
     }
@@ -138,6 +140,7 @@ impl CompletionWire {
             ("min_p", json!(sampling.min_p)),
             ("presence_penalty", json!(sampling.presence_penalty)),
             ("frequency_penalty", json!(sampling.frequency_penalty)),
+            ("repeat_penalty", json!(sampling.repeat_penalty)),
             ("seed", json!(sampling.seed)),
             ("stop", if stop.is_empty() { Value::Null } else { json!(stop) }),
         ];
@@ -162,6 +165,7 @@ impl CompletionWire {
                 set("preserved_tokens", json!(self.tokens));
             }
             form => {
+                request.sampling.repeat_penalty.map(|penalty| set("repetition_penalty", json!(penalty)));
                 set("stream_options", json!({"include_usage": true}));
                 match (most, form) {
                     (Some(most), _) => {

@@ -5,6 +5,7 @@ use crate::{
     BadRequest, Effort, Passing, ResponseFormat, Sampling, Thinking, ToolChoice,
     front::read_count,
     json::{Field, Object},
+    logprobs,
 };
 
 /// What `generationConfig` says.
@@ -13,6 +14,7 @@ pub(super) struct Config {
     pub(super) sampling: Sampling,
     pub(super) thinking: Option<Thinking>,
     pub(super) format: Option<ResponseFormat>,
+    pub(super) logprobs: Option<u64>,
     /// Whether what the model thinks is shown.
     pub(super) shows_thoughts: bool,
     /// Whether the answer is one of a few words, which the model writes as JSON.
@@ -40,14 +42,15 @@ pub(super) fn read_config(body: &mut Object<'_>, passing: &mut Passing) -> Resul
         temperature: config.float("temperature")?,
         top_p: config.float("topP")?,
         top_k: config.integer("topK")?,
-        min_p: None,
         presence_penalty: config.float("presencePenalty")?,
         frequency_penalty: config.float("frequencyPenalty")?,
         seed: config.integer("seed")?,
         stop: stop.into_iter().filter(|text| !text.is_empty()).collect(),
+        ..Sampling::default()
     };
+    let logprobs = logprobs::read_wanted(&mut config, "responseLogprobs", "logprobs")?;
     config.leave("generationConfig", passing);
-    Ok(Config { sampling, thinking, format, shows_thoughts, is_word })
+    Ok(Config { sampling, logprobs, thinking, format, shows_thoughts, is_word })
 }
 
 fn read_thinking(

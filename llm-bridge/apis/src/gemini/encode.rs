@@ -10,7 +10,11 @@ use super::{
     front::error_body,
     shapes::{Answer, AnswerPart, Candidate, ContentJson, Details, OF_CANDIDATE, UsageJson},
 };
-use crate::{Encode, Failure, FinishReason, Framing, Passing, SealKind, TurnEvent, Usage, passing::Fields};
+use crate::{
+    Encode, Failure, FinishReason, Framing, Passing, SealKind, TurnEvent, Usage,
+    logprobs::{as_gemini, tokens_of},
+    passing::Fields,
+};
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +70,8 @@ pub(super) struct AnswerEncoder {
     details: Vec<Value>,
     end: Option<(FinishReason, Usage)>,
     failure: Option<Failure>,
+    /// How likely the tokens were that have not been written.
+    logprobs: Vec<Value>,
     /// Passing fields for the last chunk.
     passing: Passing,
 }
@@ -83,6 +89,7 @@ impl AnswerEncoder {
             details: Vec::new(),
             end: None,
             failure: None,
+            logprobs: Vec::new(),
             passing: Passing::of(API),
         }
     }
@@ -120,11 +127,13 @@ impl AnswerEncoder {
             None => (None, None),
         };
         let passing = if end.is_some() { self.passing.to(API) } else { &[] };
+        let logprobs = std::mem::take(&mut self.logprobs);
         let candidate = Candidate {
             content: ContentJson { parts: &self.parts, role: "model" },
             finish_reason,
             finish_message,
             index: 0,
+            logprobs_result: (!logprobs.is_empty()).then(|| as_gemini(&logprobs)),
             passing: Fields { fields: passing, but: OF_CANDIDATE },
         };
         let x_toolrack = match (self.form, self.details.as_slice()) {
@@ -134,7 +143,7 @@ impl AnswerEncoder {
         };
         let answer = Answer {
             candidates: [candidate],
-            usage_metadata: end.as_ref().map(|(_, usage)| UsageJson::of(usage)),
+            usage_metadata: end.as_ref().and_then(|(_, usage)| usage.counted()).map(UsageJson::of),
             model_version: &self.model,
             response_id: &self.id,
             x_toolrack,
@@ -184,7 +193,10 @@ impl Encode for AnswerEncoder {
             // The API has no pieces of calls: they come whole.
             TurnEvent::CallBegun { .. } | TurnEvent::CallDelta { .. } => {}
             TurnEvent::Calls(calls) => calls.into_iter().for_each(|call| self.add(AnswerPart::Call(call))),
-            TurnEvent::Passing(fields) => self.passing.extend(&fields, API),
+            TurnEvent::Passing(fields) => {
+                self.logprobs.extend(tokens_of(&fields).unwrap_or_default());
+                self.passing.extend(&fields, API);
+            }
             TurnEvent::Finished { reason, usage } => {
                 let word = std::mem::take(&mut self.word);
                 if !word.is_empty() {

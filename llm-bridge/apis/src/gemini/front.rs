@@ -102,10 +102,11 @@ fn read_request(mut body: Object<'_>, model: String, stream: bool) -> Result<(Re
     let (choice, strict) = read_choice(&mut body, &mut passing)?;
     let strict = strict.then_some(true);
     let declarations = read_declarations(take_items(&mut body, "tools")?)?;
-    let Config { sampling, thinking, format, shows_thoughts, is_word } =
+    let Config { sampling, logprobs, thinking, format, shows_thoughts, is_word } =
         read_config(&mut body, &mut passing)?;
     let request = Request {
         model: Some(model),
+        logprobs,
         messages,
         tools: read_tools(declarations, |tool| read_tool(tool, strict))?,
         choice,

@@ -36,12 +36,15 @@ pub(super) struct Candidate<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) finish_message: Option<&'a str>,
     pub(super) index: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) logprobs_result: Option<Value>,
     #[serde(flatten)]
     pub(super) passing: Fields<'a>,
 }
 
 /// Fields of a candidate that are written anyhow.
-pub(super) const OF_CANDIDATE: &[&str] = &["content", "finishReason", "finishMessage", "index"];
+pub(super) const OF_CANDIDATE: &[&str] =
+    &["content", "finishReason", "finishMessage", "index", "logprobsResult"];
 
 #[derive(Serialize)]
 pub(super) struct ContentJson<'a> {

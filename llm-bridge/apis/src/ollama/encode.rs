@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{API, DURATIONS, OF_MESSAGE, message_json::CallJson};
 use crate::{
     ClientCall, Encode, FinishReason, Framing, Passing, RawJson, ToolStatus, TurnEvent, Usage,
-    passing::is_ours,
+    logprobs::as_ollama, passing::is_ours,
 };
 
 /// Where a request came.
@@ -84,9 +84,9 @@ impl Head {
             },
             total_duration: total.max(1),
             load_duration,
-            prompt_eval_count: usage.input,
+            prompt_eval_count: usage.counted().map(|usage| usage.input),
             prompt_eval_duration,
-            eval_count: usage.output,
+            eval_count: usage.counted().map(|usage| usage.output),
             eval_duration,
         }
     }
@@ -140,7 +140,7 @@ impl Encode for StreamEncoder {
             TurnEvent::Tool(_) | TurnEvent::Notice(_) => self.say(Said::default(), event.details(), out),
             // In one line: some clients number calls by their places in it, and would take one for the continuation of another.
             TurnEvent::Calls(calls) => self.say(Said { calls, ..Said::default() }, None, out),
-            TurnEvent::Passing(fields) => self.pass(fields, out),
+            TurnEvent::Passing(fields) => self.pass(as_ollama(fields).as_ref().unwrap_or(fields), out),
             // The calls come whole.
             TurnEvent::Model(_)
             | TurnEvent::PromptTokens(_)
@@ -206,7 +206,9 @@ impl Encode for WholeEncoder {
             TurnEvent::Text(text) | TurnEvent::Message { text, .. } => self.content.push_str(&text),
             TurnEvent::Reasoning { text, .. } => self.thinking.push_str(&text),
             TurnEvent::Calls(calls) => self.calls.extend(calls),
-            TurnEvent::Passing(fields) => add_passing(&mut self.passing, &fields),
+            TurnEvent::Passing(fields) => {
+                add_passing(&mut self.passing, as_ollama(&fields).as_ref().unwrap_or(&fields));
+            }
             end @ (TurnEvent::Finished { .. } | TurnEvent::Failed(_)) => self.end = Some(end),
             _ => {}
         }
@@ -281,9 +283,11 @@ struct End<'a> {
     done_reason: &'a str,
     total_duration: u64,
     load_duration: u64,
-    prompt_eval_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_eval_count: Option<u64>,
     prompt_eval_duration: u64,
-    eval_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eval_count: Option<u64>,
     eval_duration: u64,
 }
 

@@ -13,6 +13,7 @@ use crate::{
     ResponseFormat, Sampling, Thinking, ToolInput,
     front::{failure_reply, read_model, read_tools},
     json::{Field, Object},
+    logprobs,
     openai::client_tools::read_tool,
 };
 
@@ -62,6 +63,7 @@ impl Front for OllamaFront {
             tools,
             stream,
             sampling: read_options(&mut body, &mut passing)?,
+            logprobs: logprobs::read_wanted(&mut body, "logprobs", "top_logprobs")?,
             thinking: read_think(&mut body)?,
             format: read_format(&mut body)?,
             extension,
@@ -92,6 +94,7 @@ fn read_options(body: &mut Object<'_>, passing: &mut Passing) -> Result<Sampling
         min_p: options.float("min_p")?,
         presence_penalty: options.float("presence_penalty")?,
         frequency_penalty: options.float("frequency_penalty")?,
+        repeat_penalty: options.float("repeat_penalty")?,
         seed: options.integer("seed")?,
         stop: options.items("stop")?.iter().map(Field::string).collect::<Result<_, _>>()?,
     };

@@ -105,6 +105,10 @@ struct Body<'a> {
     think: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_logprobs: Option<u64>,
     #[serde(skip_serializing_if = "Options::is_empty")]
     options: Options<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,6 +141,8 @@ impl OllamaWire {
                 ResponseFormat::JsonObject => "json".into(),
                 ResponseFormat::JsonSchema { schema, .. } => schema.clone(),
             }),
+            logprobs: request.logprobs.map(|_| true),
+            top_logprobs: request.logprobs.filter(|count| *count > 0),
             options: Options {
                 sampling: &request.sampling,
                 num_ctx: self.num_ctx,
@@ -192,6 +198,7 @@ impl Serialize for Options<'_> {
         entry(&mut map, "min_p", sampling.min_p)?;
         entry(&mut map, "presence_penalty", sampling.presence_penalty)?;
         entry(&mut map, "frequency_penalty", sampling.frequency_penalty)?;
+        entry(&mut map, "repeat_penalty", sampling.repeat_penalty)?;
         entry(&mut map, "seed", sampling.seed)?;
         entry(&mut map, "stop", Some(&sampling.stop).filter(|stop| !stop.is_empty()))?;
         entry(&mut map, "num_ctx", own)?;

@@ -61,7 +61,8 @@ pub(super) struct Reply<'a> {
     pub(super) created: u64,
     pub(super) model: &'a str,
     pub(super) choices: [WholeChoice<'a>; 1],
-    pub(super) usage: UsageJson<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) usage: Option<UsageJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) x_toolrack: Option<&'a [Value]>,
     #[serde(flatten)]

@@ -17,7 +17,8 @@ use super::{
     front::error_body,
 };
 use crate::{
-    CallInput, ClientCall, Encode, FinishReason, Framing, Passing, TurnEvent, Usage, passing::is_ours,
+    CallInput, ClientCall, Encode, FinishReason, Framing, Passing, TurnEvent, Usage, logprobs::as_openai,
+    passing::is_ours,
 };
 
 /// What the chunks of a stream and a whole reply have in common.
@@ -172,7 +173,7 @@ impl Encode for StreamEncoder {
 
     fn event(&mut self, event: TurnEvent, out: &mut Vec<u8>) {
         if let TurnEvent::Passing(fields) = event {
-            return self.pass(fields, out);
+            return self.pass(as_openai(&fields).unwrap_or(fields), out);
         }
         match &event {
             TurnEvent::Model(name) => self.head.model.clone_from(name),
@@ -211,7 +212,9 @@ impl Encode for StreamEncoder {
             TurnEvent::Passing(_) => {}
             TurnEvent::Finished { reason, usage } => {
                 self.chunk(Delta::default(), Some(reason), None, out);
-                if self.include_usage {
+                if self.include_usage
+                    && let Some(usage) = usage.counted()
+                {
                     let chunk = Chunk {
                         id: &self.head.id,
                         object: "chat.completion.chunk",
@@ -293,7 +296,9 @@ impl Encode for WholeEncoder {
                     }
                 }
             }
-            TurnEvent::Passing(fields) => self.extra.add(extra_of(&fields)),
+            TurnEvent::Passing(fields) => {
+                self.extra.add(extra_of(as_openai(&fields).as_ref().unwrap_or(&fields)));
+            }
             end @ (TurnEvent::Finished { .. } | TurnEvent::Failed(_)) => self.end = Some(end),
         }
     }
@@ -335,7 +340,7 @@ impl Encode for WholeEncoder {
             created: self.head.created,
             model: &self.head.model,
             choices: [choice],
-            usage: UsageJson::of(&usage),
+            usage: usage.counted().map(UsageJson::of),
             x_toolrack: Some(self.details.as_slice()).filter(|details| !details.is_empty()),
             passing: &self.extra.reply,
         };

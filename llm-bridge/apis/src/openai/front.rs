@@ -14,6 +14,7 @@ use crate::{
     ResponseFormat, Sampling, Thinking,
     front::{failure_reply, read_model, read_tools},
     json::{Field, Object},
+    logprobs,
 };
 
 /// Fields by which llama.cpp, vLLM and SGLang take a grammar for the answer.
@@ -78,6 +79,7 @@ impl Front for OpenAiFront {
             parallel: if is_legacy { Some(false) } else { body.bool("parallel_tool_calls")? },
             stream,
             sampling: read_sampling(&mut body)?,
+            logprobs: logprobs::read_wanted(&mut body, "logprobs", "top_logprobs")?,
             thinking: read_thinking(&mut body, &mut passing)?,
             format: read_format(&mut body, &mut passing)?,
             has_grammar: GRAMMARS.iter().any(|name| body.get(name).is_some()),
@@ -132,6 +134,17 @@ pub(crate) fn error_body(failure: &Failure) -> Value {
     json!({ "error": error })
 }
 
+/// Reads the penalty that llama.cpp, Ollama and LM Studio call one thing and vLLM and SGLang another. Two have to say the same.
+pub(crate) fn read_repeat_penalty(body: &mut Object<'_>) -> Result<Option<f64>, BadRequest> {
+    let [one, other] = [body.float("repeat_penalty")?, body.float("repetition_penalty")?];
+    match (one, other) {
+        (Some(one), Some(other)) if one != other => {
+            Err(body.bad("repetition_penalty", "says another number than `repeat_penalty`"))
+        }
+        _ => Ok(one.or(other)),
+    }
+}
+
 fn read_sampling(body: &mut Object<'_>) -> Result<Sampling, BadRequest> {
     // Some clients say with a negative number that there is no maximum. Of two maxima both hold.
     let mut max_tokens = None;
@@ -158,6 +171,7 @@ fn read_sampling(body: &mut Object<'_>) -> Result<Sampling, BadRequest> {
         min_p: body.float("min_p")?,
         presence_penalty: body.float("presence_penalty")?,
         frequency_penalty: body.float("frequency_penalty")?,
+        repeat_penalty: read_repeat_penalty(body)?,
         seed: body.integer("seed")?,
         stop: stop.into_iter().filter(|text| !text.is_empty()).collect(),
     })

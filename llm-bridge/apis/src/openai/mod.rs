@@ -24,7 +24,7 @@ pub use front::OpenAiFront;
 pub use wire::OpenAiWire;
 
 pub(crate) use decode::failure_of;
-pub(crate) use front::error_body;
+pub(crate) use front::{error_body, read_repeat_penalty};
 pub(crate) use messages::read_audio;
 
 use crate::Provider;

@@ -151,8 +151,18 @@ struct Body<'a> {
     presence_penalty: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     frequency_penalty: Option<f64>,
+    /// At llama.cpp and LM Studio.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeat_penalty: Option<f64>,
+    /// At vLLM and SGLang; each leaves out what it does not know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repetition_penalty: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_logprobs: Option<u64>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     stop: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -188,7 +198,11 @@ impl<'a> Body<'a> {
             min_p: sampling.min_p,
             presence_penalty: sampling.presence_penalty,
             frequency_penalty: sampling.frequency_penalty,
+            repeat_penalty: sampling.repeat_penalty,
+            repetition_penalty: sampling.repeat_penalty,
             seed: sampling.seed,
+            logprobs: request.logprobs.map(|_| true),
+            top_logprobs: request.logprobs.filter(|count| *count > 0),
             stop: &sampling.stop,
             reasoning_effort: request.thinking.and_then(|thinking| match thinking {
                 Thinking::Off => Some("none"),

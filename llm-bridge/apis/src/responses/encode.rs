@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Call, CallInput, ClientCall, Encode, Failure, FinishReason, FinishedTool, Framing, Seal, SealKind,
-    ToolStatus, TurnEvent, Usage, openai::error_body,
+    ToolStatus, TurnEvent, Usage, logprobs::tokens_of, openai::error_body,
 };
 
 /// How many bytes of events a response may have whose items are repeated while it goes on.
@@ -46,6 +46,8 @@ pub(super) struct ResponseEncoder {
     /// The finished items at their index; null for those that are not finished.
     output: Vec<Value>,
     text: Option<OpenText>,
+    /// How likely the tokens of the next piece of text were.
+    logprobs: Vec<Value>,
     calls: Vec<OpenCall>,
     server_calls: Vec<ServerCall>,
     /// What the field `x_toolrack` of the response says.
@@ -62,6 +64,7 @@ struct OpenText {
     kind: TextKind,
     place: Place,
     text: String,
+    logprobs: Vec<Value>,
     seal: Option<String>,
 }
 
@@ -104,6 +107,7 @@ impl ResponseEncoder {
             written: 0,
             output: Vec::new(),
             text: None,
+            logprobs: Vec::new(),
             calls: Vec::new(),
             server_calls: Vec::new(),
             details: Vec::new(),
@@ -153,7 +157,7 @@ impl ResponseEncoder {
             ("incomplete_details", json!(ending.incomplete.map(|reason| json!({ "reason": reason })))),
             ("model", json!(self.model)),
             ("output", json!([])),
-            ("usage", json!(ending.usage.map(usage_json))),
+            ("usage", json!(ending.usage.and_then(Usage::counted).map(usage_json))),
         ];
         head.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
@@ -180,7 +184,7 @@ impl ResponseEncoder {
 
     /// The finished items, and the open ones with what they have.
     fn items_so_far(&self) -> Vec<Value> {
-        let text = self.text.iter().map(|OpenText { kind, place, text, seal }| {
+        let text = self.text.iter().map(|OpenText { kind, place, text, seal, .. }| {
             let part = (!text.is_empty()).then(|| kind.part(text));
             (place, kind.item(place, part, seal.as_deref(), Status::InProgress))
         });
@@ -225,7 +229,9 @@ impl ResponseEncoder {
                 self.emit(events.part_added, of_part(&open.place, events.index, "part", part), out);
             }
             open.text.push_str(delta);
-            self.emit(events.delta, Delta { kind, place: &open.place, delta }, out);
+            let mut logprobs = std::mem::take(&mut self.logprobs);
+            self.emit(events.delta, Delta { kind, place: &open.place, delta, logprobs: &logprobs }, out);
+            open.logprobs.append(&mut logprobs);
         }
         self.text = Some(open);
     }
@@ -237,18 +243,22 @@ impl ResponseEncoder {
         if self.text.is_none() {
             let item = |place: &Place| kind.item(place, None, None, Status::InProgress);
             let place = self.add_item(kind.prefix(), item, out);
-            self.text = Some(OpenText { kind, place, text: String::new(), seal: None });
+            self.text = Some(OpenText { kind, place, text: String::new(), logprobs: Vec::new(), seal: None });
         }
     }
 
     fn close_text(&mut self, status: Status, out: &mut Vec<u8>) {
-        let Some(OpenText { kind, place, text, seal }) = self.text.take() else { return };
+        let Some(OpenText { kind, place, text, logprobs, seal }) = self.text.take() else { return };
         let events = kind.events();
-        let part = (!text.is_empty()).then(|| kind.part(&text));
+        let logprobs = Value::Array(logprobs);
+        let mut part = (!text.is_empty()).then(|| kind.part(&text));
+        if let (TextKind::Message, Some(Value::Object(fields))) = (kind, &mut part) {
+            fields.insert("logprobs".to_owned(), logprobs.clone());
+        }
         if let Some(part) = &part {
             let mut done = of_part(&place, events.index, "text", text.into());
             if let (TextKind::Message, Value::Object(fields)) = (kind, &mut done) {
-                fields.insert("logprobs".to_owned(), json!([]));
+                fields.insert("logprobs".to_owned(), logprobs);
             }
             self.emit(events.done, done, out);
             self.emit(events.part_done, of_part(&place, events.index, "part", part.clone()), out);
@@ -399,13 +409,16 @@ impl Encode for ResponseEncoder {
             _ => self.begin(out),
         }
         match event {
-            TurnEvent::Model(_) | TurnEvent::PromptTokens(_) | TurnEvent::Passing(_) => {}
+            TurnEvent::Model(_) | TurnEvent::PromptTokens(_) => {}
+            TurnEvent::Passing(fields) => self.logprobs.extend(tokens_of(&fields).unwrap_or_default()),
             TurnEvent::Message { text, .. } if text.is_empty() => {}
             TurnEvent::Text(text) | TurnEvent::Message { text, .. } => {
                 self.write_text(TextKind::Message, &text, out);
             }
             TurnEvent::Reasoning { text, seal } => {
                 if !text.is_empty() {
+                    // Of reasoning the API does not say it.
+                    self.logprobs.clear();
                     self.write_text(self.reasoning, &text, out);
                 }
                 if let Some(seal) = seal {

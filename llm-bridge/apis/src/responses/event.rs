@@ -42,6 +42,8 @@ pub(super) struct Delta<'a> {
     pub(super) kind: TextKind,
     pub(super) place: &'a Place,
     pub(super) delta: &'a str,
+    /// How likely its tokens were.
+    pub(super) logprobs: &'a [Value],
 }
 
 impl Serialize for Delta<'_> {
@@ -52,8 +54,7 @@ impl Serialize for Delta<'_> {
         map.serialize_entry(self.kind.events().index, &0)?;
         map.serialize_entry("delta", self.delta)?;
         if self.kind == TextKind::Message {
-            let none: [(); 0] = [];
-            map.serialize_entry("logprobs", &none)?;
+            map.serialize_entry("logprobs", self.logprobs)?;
         }
         map.end()
     }

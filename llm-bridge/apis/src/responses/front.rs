@@ -13,11 +13,11 @@ use super::{
 use crate::{
     BadRequest, ClientTool, Conversation, CountTokens, Decoded, Effort, Extension, Failure, Front, Message,
     Passing, Provider, RawJson, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice,
-    front::{failure_reply, json_reply, read_model},
+    front::{failure_reply, json_reply, read_count, read_model},
     json::{Field, Object},
     openai::{
         client_tools::{read_custom, read_function, read_tool_choice},
-        error_body,
+        error_body, read_repeat_penalty,
     },
 };
 
@@ -88,7 +88,9 @@ impl ResponsesFront {
         let (thinking, has_summary) = read_reasoning(&mut body, &mut passing)?;
         let ReadTools { tools, namespaces, has_server } = read_tools(body.items("tools")?)?;
         let has_server_items = wants_items(headers)? || has_server;
+        let logprobs = read_logprobs(&mut body, &mut passing)?;
         let request = Request {
+            logprobs,
             model: read_model(&mut body)?,
             messages,
             conversation,
@@ -103,7 +105,14 @@ impl ResponsesFront {
                 },
                 temperature: body.float("temperature")?,
                 top_p: body.float("top_p")?,
-                ..Sampling::default()
+                // Local servers take these here too.
+                top_k: body.integer("top_k")?,
+                min_p: body.float("min_p")?,
+                presence_penalty: body.float("presence_penalty")?,
+                frequency_penalty: body.float("frequency_penalty")?,
+                repeat_penalty: read_repeat_penalty(&mut body)?,
+                seed: body.integer("seed")?,
+                stop: Vec::new(),
             },
             thinking,
             format: read_text(&mut body, &mut passing)?,
@@ -128,16 +137,27 @@ fn wants_items(headers: &HeaderMap) -> Result<bool, BadRequest> {
     }
 }
 
+/// Reads how many likely tokens are wanted at each place. What else is to be included passes.
+fn read_logprobs(body: &mut Object<'_>, passing: &mut Passing) -> Result<Option<u64>, BadRequest> {
+    let Some(include) = body.take("include") else { return Ok(None) };
+    let mut others = if include.is_array() { include.items()? } else { Vec::new() };
+    let is_other = |item: &Field<'_>| item.source().get() != "\"message.output_text.logprobs\"";
+    let count = others.len();
+    others.retain(is_other);
+    let is_wanted = others.len() < count;
+    if !is_wanted {
+        passing.push("include", include.source());
+    } else if !others.is_empty() {
+        let others: Vec<_> = others.iter().map(Field::source).collect();
+        passing.push("include", RawJson::of(&others));
+    }
+    if is_wanted { Ok(Some(read_count(body, "top_logprobs")?.unwrap_or(0))) } else { Ok(None) }
+}
+
 /// Refuses what OpenAI keeps or does elsewhere.
 fn refuse(body: &mut Object<'_>) -> Result<(), BadRequest> {
     if body.bool("background")?.unwrap_or(false) {
         return Err(body.bad("background", "is not offered here: leave it out and wait for the answer"));
-    }
-    // The list of them in each answer is empty.
-    let included = body.get("include").filter(Field::is_array).map(|field| field.items()).transpose()?;
-    let is_logprobs = |item: &&Field<'_>| item.source().get() == "\"message.output_text.logprobs\"";
-    if let Some(item) = included.iter().flatten().find(is_logprobs) {
-        return Err(item.bad("is not offered here; `logprobs` of chat completions is"));
     }
     for (name, message) in [
         ("conversation", "is not offered here: send `previous_response_id`, or all items in `input`"),
@@ -152,7 +172,7 @@ fn refuse(body: &mut Object<'_>) -> Result<(), BadRequest> {
 
 /// The fields of a request that its answer repeats; some are there in any case, because SDKs require them.
 fn echo(body: &Object<'_>) -> Result<Map<String, Value>, BadRequest> {
-    const REPEATED: [(&str, Option<&str>); 17] = [
+    const REPEATED: [(&str, Option<&str>); 18] = [
         ("instructions", Some("null")),
         ("max_output_tokens", Some("null")),
         ("metadata", Some("{}")),
@@ -165,6 +185,7 @@ fn echo(body: &Object<'_>) -> Result<Map<String, Value>, BadRequest> {
         ("tool_choice", Some("\"auto\"")),
         ("tools", Some("[]")),
         ("top_p", Some("null")),
+        ("top_logprobs", None),
         ("truncation", Some("\"disabled\"")),
         ("max_tool_calls", None),
         ("prompt_cache_key", None),

@@ -133,14 +133,13 @@ fn request() -> impl Strategy<Value = Request> {
         }
         tools
     });
-    let passing = passing(Provider::OpenAi, &["user", "logprobs", "grammar", "stream_options"]).prop_map(
-        |mut passing| {
+    let passing =
+        passing(Provider::OpenAi, &["user", "store", "grammar", "stream_options"]).prop_map(|mut passing| {
             if passing.get(Provider::OpenAi, "stream_options").is_some() {
                 passing.push("stream_options", RawJson::of(&json!({"x": 1})));
             }
             passing
-        },
-    );
+        });
     (asked, proptest::collection::vec(message(), 1..5), tools, passing).prop_map(
         |((model, choice, parallel, sampling, thinking, format), messages, tools, passing)| Request {
             has_grammar: passing.get(Provider::OpenAi, "grammar").is_some(),
@@ -150,6 +149,7 @@ fn request() -> impl Strategy<Value = Request> {
             choice,
             parallel,
             stream: true,
+            logprobs: sampling.top_k.and_then(|count| u64::try_from(count).ok()),
             sampling,
             thinking,
             format,

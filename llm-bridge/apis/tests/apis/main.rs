@@ -20,6 +20,7 @@ mod namespaces;
 mod ollama;
 mod responses;
 mod results;
+mod settings;
 mod stored;
 mod strategies;
 mod support;

@@ -97,7 +97,7 @@ fn request() -> impl Strategy<Value = Request> {
         strict: None,
     };
     let format = prop_oneof![Just(ResponseFormat::JsonObject), Just(schema)];
-    let passing = passing(API, &["keep_alive", "logprobs", "options"]).prop_map(|mut passing| {
+    let passing = passing(API, &["keep_alive", "truncate", "options"]).prop_map(|mut passing| {
         for (name, value) in [("options", json!({"num_ctx": 8192})), ("keep_alive", json!("5m"))] {
             if passing.get(API, name).is_some() {
                 passing.push(name, RawJson::of(&value));
@@ -113,6 +113,7 @@ fn request() -> impl Strategy<Value = Request> {
             messages: without_media_in_results(messages),
             tools,
             stream: true,
+            logprobs: sampling.top_k.and_then(|count| u64::try_from(count).ok()),
             sampling,
             thinking,
             format,

@@ -33,10 +33,16 @@ pub fn passing(api: Provider, names: &'static [&'static str]) -> impl Strategy<V
 
 pub fn sampling() -> impl Strategy<Value = Sampling> {
     let numbers = (option::of(0_u64..1 << 40), option::of(share()), option::of(share()), option::of(share()));
-    let others = (option::of(-1_i64..99), option::of(any::<i64>()), option::of(share()), option::of(share()));
+    let others = (
+        option::of(-1_i64..99),
+        option::of(any::<i64>()),
+        option::of(share()),
+        option::of(share()),
+        option::of(share()),
+    );
     (numbers, others, proptest::collection::vec(text(), 0..3)).prop_map(|(numbers, others, stop)| {
         let (max_tokens, temperature, top_p, min_p) = numbers;
-        let (top_k, seed, presence_penalty, frequency_penalty) = others;
+        let (top_k, seed, presence_penalty, frequency_penalty, repeat_penalty) = others;
         let seed = seed.filter(|seed| *seed != i64::MIN);
         Sampling {
             max_tokens,
@@ -46,6 +52,7 @@ pub fn sampling() -> impl Strategy<Value = Sampling> {
             min_p,
             presence_penalty,
             frequency_penalty,
+            repeat_penalty,
             seed,
             stop,
         }

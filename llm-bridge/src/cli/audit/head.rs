@@ -68,7 +68,9 @@ pub(super) fn read_line(line: &str, keys: &[PublicKey]) -> Result<HeadStatement,
     let signed: SignedHead =
         serde_json::from_str(line).map_err(|error| format!("this is no signed head: {error}"))?;
     let message = signed.statement.message();
-    match keys.iter().any(|key| key.has_signed(&message, &signed.signature)) {
+    let is_by =
+        |key: &&PublicKey| key.is_of(signed.statement.ts) && key.has_signed(&message, &signed.signature);
+    match keys.iter().any(|key| is_by(&key)) {
         true => Ok(signed.statement),
         false => {
             Err("it is not signed by this server's key; name the key of another with --public-key".to_owned())

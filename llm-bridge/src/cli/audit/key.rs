@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use crate::cli::secret_file;
@@ -58,30 +59,45 @@ impl SigningKey {
     }
 
     pub(super) fn public(&self) -> PublicKey {
-        PublicKey(self.0.public_key().as_ref().to_vec())
+        PublicKey { key: self.0.public_key().as_ref().to_vec(), until: None }
     }
 }
 
 /// Checks what was signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PublicKey(Vec<u8>);
+pub(super) struct PublicKey {
+    key: Vec<u8>,
+    /// Until when it has signed heads (UTC), where another has followed it.
+    until: Option<Timestamp>,
+}
 
 impl PublicKey {
     /// From the 32 bytes in base64.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let key = STANDARD.decode(text.trim()).ok().filter(|key| key.len() == 32);
-        key.map(Self).ok_or_else(|| "this is no public key; `toolrack audit key` prints one".to_owned())
+        key.map(|key| Self { key, until: None })
+            .ok_or_else(|| "this is no public key; `toolrack audit key` prints one".to_owned())
+    }
+
+    /// The same key, which has signed heads until then.
+    pub(super) fn until(self, at: Timestamp) -> Self {
+        Self { until: Some(at), ..self }
+    }
+
+    /// Whether it has signed heads at that time.
+    pub(super) fn is_of(&self, at: Timestamp) -> bool {
+        self.until.is_none_or(|until| at <= until)
     }
 
     pub(super) fn has_signed(&self, message: &[u8], signature: &str) -> bool {
         STANDARD.decode(signature).is_ok_and(|signature| {
-            UnparsedPublicKey::new(&ED25519, &self.0).verify(message, &signature).is_ok()
+            UnparsedPublicKey::new(&ED25519, &self.key).verify(message, &signature).is_ok()
         })
     }
 }
 
 impl std::fmt::Display for PublicKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&STANDARD.encode(&self.0))
+        f.write_str(&STANDARD.encode(&self.key))
     }
 }

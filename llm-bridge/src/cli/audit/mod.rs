@@ -4,6 +4,7 @@ mod erasure;
 mod findings;
 mod head;
 mod key;
+mod rotation;
 mod sending;
 mod signer;
 
@@ -59,7 +60,7 @@ impl Arguments {
     pub(super) fn tenant(&self) -> &str {
         match &self.command {
             Some(Command::Verify(verify)) => &verify.tenant.tenant,
-            Some(Command::Key) => registry_core::DEFAULT_TENANT,
+            Some(Command::Key | Command::RotateKey) => registry_core::DEFAULT_TENANT,
             Some(Command::Export(filter)) => &filter.tenant.tenant,
             None => &self.filter.tenant.tenant,
         }
@@ -88,6 +89,8 @@ enum Command {
     Export(Filter),
     /// Print the public key of the signed heads
     Key,
+    /// Make another key for signed heads; what the one before has signed stays proven
+    RotateKey,
 }
 
 #[derive(Debug, clap::Args)]
@@ -186,6 +189,10 @@ pub(super) async fn run(
             let missing =
                 || format!("there is no key in {} yet; a server makes it when it starts", file.display());
             print_line(SigningKey::read(&file)?.ok_or_else(missing)?.public())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Command::RotateKey) => {
+            print_line(rotation::rotate(&settings.audit.key_file(&settings.data_dir))?)?;
             Ok(ExitCode::SUCCESS)
         }
         Some(Command::Export(filter)) => {
@@ -304,10 +311,9 @@ async fn verify(
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// This server's public key, where it has one, and those of others.
+/// This server's public key, where it has one, those before it, and those of others.
 fn known_keys(file: &Path, others: Vec<PublicKey>) -> Result<Vec<PublicKey>, String> {
-    let own = SigningKey::read(file)?.map(|key| key.public());
-    Ok(own.into_iter().chain(others).collect())
+    Ok(rotation::public_keys(file)?.into_iter().chain(others).collect())
 }
 
 /// The signed heads of some places.

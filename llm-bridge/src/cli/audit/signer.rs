@@ -1,6 +1,6 @@
 //! Signs the heads of this server's chains, and removes records that have become too old.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use registry_core::{
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     head::{self, HeadStatement},
     key::SigningKey,
+    rotation,
     sending::Destination,
 };
 use crate::{
@@ -34,6 +35,7 @@ pub(in crate::cli) struct HeadSigner {
     log: Arc<dyn AuditLog>,
     sink: Arc<dyn AuditSink>,
     key: SigningKey,
+    key_file: PathBuf,
     destinations: Vec<Destination>,
     server: String,
     caller: Caller,
@@ -58,11 +60,13 @@ impl HeadSigner {
         if places.is_empty() && retention.is_none() {
             return Ok(None);
         }
-        let key = SigningKey::open(&settings.audit.key_file(&settings.data_dir))?;
+        let key_file = settings.audit.key_file(&settings.data_dir);
+        let key = SigningKey::open(&key_file)?;
+        let keys = rotation::public_keys(&key_file)?;
         let server = settings.store.server.clone();
         let mut signed = BTreeMap::new();
         for place in &places {
-            let heads = head::read(place, &[key.public()]).await.unwrap_or_else(|cause| {
+            let heads = head::read(place, &keys).await.unwrap_or_else(|cause| {
                 tracing::error!(cause, "audit_heads_not_readable");
                 Vec::new()
             });
@@ -71,7 +75,7 @@ impl HeadSigner {
         }
         let destinations = places.into_iter().map(Destination::new).collect::<Result<_, _>>()?;
         let (caller, interval) = (settings.caller(), settings.audit.interval());
-        Ok(Some(Self { log, sink, key, destinations, server, caller, interval, retention, signed }))
+        Ok(Some(Self { log, sink, key, key_file, destinations, server, caller, interval, retention, signed }))
     }
 
     /// Signs at once, in each interval, and a last time when it is stopped.
@@ -98,6 +102,12 @@ impl HeadSigner {
     }
 
     async fn sign(&mut self) -> Result<(), StoreError> {
+        // It may have another by now.
+        match SigningKey::read(&self.key_file) {
+            Ok(Some(key)) => self.key = key,
+            Ok(None) => {}
+            Err(cause) => tracing::error!(cause, "audit_key_not_readable"),
+        }
         let heads = self.log.heads().await?;
         let gone = self.signed.keys().filter(|tenant| !heads.contains_key(*tenant));
         gone.for_each(|tenant| tracing::error!(tenant, "audit_was_removed"));

@@ -367,6 +367,7 @@ fn change_operation() -> Operation {
     .reads::<Change>()
     .answers::<ChatShown>(200, "The chat as it is now.")
     .refuses(404, NOT_FOUND)
+    .refuses(409, "The user's chats have no room for these settings (`chats_full`).")
 }
 
 async fn change(
@@ -406,9 +407,18 @@ async fn change_with_settings(
     for _ in 0..TRIES {
         let before = access.chat(id).await?.settings;
         let now = Settings::of(&before)?.changed(settings.clone())?.json()?;
-        let change = ChatChange { settings: Some(now.into()), if_settings: Some(before), ..change.clone() };
+        let ChatLimits { max_chats, max_user_bytes, .. } = access.limits;
+        let change = ChatChange {
+            settings: Some(now.into()),
+            if_settings: Some(Arc::clone(&before)),
+            max_user_bytes: Some(max_user_bytes),
+            ..change.clone()
+        };
         if access.store.change_chat(access.key(id), change).await? {
             return Ok(());
+        }
+        if access.chat(id).await?.settings == before {
+            return Err(ChatError::TooManyChats { max: max_chats, bytes: max_user_bytes }.into());
         }
     }
     Err(StoreError::conflict(format!("the settings of {id} are changed all the time")).into())

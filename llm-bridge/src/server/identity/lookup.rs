@@ -19,7 +19,7 @@ use toolrack_remote::mcp::oauth::Connections;
 use super::{Identity, IdentityError, PERSONA_HEADER};
 use crate::{
     personas::{under_all_personas, under_persona},
-    server::{Access, ServerSettings, key::SentKey, seats::Shares, store_log},
+    server::{Access, ServerSettings, key::SentKey, refused_keys, seats::Shares, store_log},
     sign_in::{Person, SignIn, TokenError},
 };
 
@@ -126,6 +126,14 @@ impl Identities {
         key: &SentKey,
         headers: &HeaderMap,
     ) -> Result<Identity, IdentityError> {
+        let found = self.find(key, headers).await;
+        if let (Err(IdentityError::NoKey), Some(key)) = (&found, key.as_str()) {
+            refused_keys::log(key);
+        }
+        found
+    }
+
+    async fn find(self: &Arc<Self>, key: &SentKey, headers: &HeaderMap) -> Result<Identity, IdentityError> {
         let persona = headers.get(PERSONA_HEADER).map(persona_of).transpose()?;
         if self.is_configured_key(key) {
             return self.configured(persona.as_deref()).await;

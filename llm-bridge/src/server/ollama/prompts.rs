@@ -163,8 +163,17 @@ async fn continued(app: &App, model: &str, asked: &Asked) -> Result<Response, Ap
 
 /// The request in OpenAI's form, without the model.
 fn completion_of(asked: &Asked) -> Map<String, Value> {
-    const OPTIONS: [&str; 8] =
-        ["temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "seed", "stop"];
+    const OPTIONS: [&str; 9] = [
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "repeat_penalty",
+        "seed",
+        "stop",
+    ];
     let option = |name: &str| asked.options.as_ref().and_then(|options| options.get(name)).cloned();
     // Without a number the answer ends where the model does, as at Ollama, and not after OpenAI's 16 tokens.
     let most = option("num_predict").filter(|most| most.as_u64().is_some());

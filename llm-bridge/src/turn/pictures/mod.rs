@@ -22,6 +22,7 @@ pub(super) use asking::PictureLimit;
 pub(super) use describe::count;
 pub(crate) use describe::{has_pictures_of_user, without_pictures, write_within};
 pub(super) use returned::text_and_pictures;
+pub(super) use scale::BASE64;
 use scale::Scaled;
 
 /// How long a picture may wait to be scaled and be scaled. What is too large for that is refused before.

@@ -30,7 +30,7 @@ pub(super) const FORMATS: [ImageFormat; 4] =
     [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Gif, ImageFormat::WebP];
 
 /// Reads Base64 with and without padding.
-pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
+pub(in super::super) const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
-use toolrack_apis::{Content, Message, Part, Role};
+use toolrack_apis::{Content, Media, MediaSource, Message, Part, Role};
 
 use super::shape::Shape;
 
@@ -90,6 +90,7 @@ fn text_of(parts: &[Part]) -> Option<String> {
     for part in parts {
         match &part.content {
             Content::Text(text) => texts.push(text.as_str()),
+            Content::Media(Media { source: MediaSource::Text(text), .. }) => texts.push(text.as_str()),
             Content::Media(_) | Content::Opaque(..) => return None,
             Content::Reasoning(_) | Content::Call(_) | Content::Result(_) => {}
         }
@@ -99,7 +100,7 @@ fn text_of(parts: &[Part]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use toolrack_apis::{Call, CallInput, Media, MediaKind, MediaSource, Reasoning, ToolResult};
+    use toolrack_apis::{Call, CallInput, MediaKind, Reasoning, ToolResult};
 
     use super::*;
 

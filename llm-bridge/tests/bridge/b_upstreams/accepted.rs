@@ -205,8 +205,9 @@ async fn b14_an_answer_that_the_client_has_begun_is_gone_on_with() {
 #[tokio::test]
 async fn b2_what_a_servers_api_cannot_say_is_told() {
     let log = Log::start();
-    let file = json!({"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"}});
-    let asked = json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "Read."}, file], "odd_field": 1}]});
+    let sound = || json!({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}});
+    let text = json!({"type": "text", "text": "Listen."});
+    let asked = json!({"messages": [{"role": "user", "content": [text, sound()], "odd_field": 1}]});
     let call = Answer::new().call("c", "add", &json!({"a": 1, "b": 1}));
     let replies = [call.into(), Reply::text("2"), Reply::text("3")];
     let rack = Setup::new()
@@ -223,8 +224,7 @@ async fn b2_what_a_servers_api_cannot_say_is_told() {
             ["Not sent to the model: `messages[0].parts[1]` described: it has no place in a message"]
         );
     }
-    let file = || json!({"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0="}});
-    let many: Vec<Value> = (0..40).map(|_| file()).collect();
+    let many: Vec<Value> = (0..40).map(|_| sound()).collect();
     rack.upstream.push(Reply::text("4"));
     let reported = rack.chat(json!({"messages": [{"role": "user", "content": many}]})).await;
     assert_eq!(reported.details_of("notice").len(), 16);

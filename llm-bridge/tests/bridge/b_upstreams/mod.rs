@@ -2,6 +2,7 @@
 
 mod accepted;
 mod context;
+mod files;
 mod kinds;
 mod ollama;
 mod raw;

@@ -293,3 +293,30 @@ fn b14_settings_that_cannot_be_meant_are_refused() {
     let fault = Upstream::several([settings("a", None), settings("a", None)]).unwrap_err();
     assert!(fault.contains("same name"), "{fault}");
 }
+
+/// Ollama's clients write `NAME:latest`, and its lists do, for what others call `NAME`.
+#[tokio::test]
+async fn b14_the_latest_version_of_a_model_is_found_under_either_name() {
+    for (asked, expected) in
+        [("a:latest", "a"), ("one/a:latest", "a"), ("b", "b:latest"), ("b:latest", "b:latest")]
+    {
+        let hi = || vec![Reply::text("Hi.")];
+        let (status, one, other) = two((&["a"], hi()), (&["b:latest"], hi()), |_| ()).await.ask(asked).await;
+        let names: Vec<String> = one.into_iter().chain(other).collect();
+        assert_eq!((status, names.as_slice()), (200, &[expected.to_owned()][..]), "{asked}");
+    }
+    for (listed, asked, expected) in [
+        ("m", "m:latest", "m"),
+        ("m:latest", "m:latest", "m:latest"),
+        ("m", "other:latest", "other:latest"),
+        ("m:latest", "m", "m"),
+    ] {
+        let upstream = Scripted::start_as(Site::of_kind("vllm", &[listed]), [Reply::text("Hi.")]).await;
+        let base = upstream.base();
+        let rack = Setup::new().start_before(upstream, &base).await;
+        let body = json!({"model": asked, "messages": [user("Go.")], "stream": false});
+        let reply = within(rack.client.post(rack.url("/api/chat")).json(&body).send()).await.unwrap();
+        assert_eq!(reply.status(), 200, "{asked}");
+        assert_eq!(rack.upstream.asked()[0].body["model"], expected, "{listed} {asked}");
+    }
+}

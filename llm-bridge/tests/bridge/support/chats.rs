@@ -209,7 +209,7 @@ impl Kept {
 
     fn change(&mut self, key: ChatKey<'_>, change: ChatChange) -> bool {
         let Some(Chat { chat, .. }) = self.get_mut(key) else { return false };
-        let ChatChange { title, if_titled_by, pinned, leaf, settings, if_settings } = change;
+        let ChatChange { title, if_titled_by, pinned, leaf, settings, if_settings, .. } = change;
         if if_titled_by.is_some_and(|by| by != chat.titled_by)
             || if_settings.is_some_and(|settings| settings != chat.settings)
         {

@@ -128,6 +128,8 @@ pub struct ChatChange {
     pub settings: Option<Arc<str>>,
     /// Nothing changes unless the settings are still these: of two changes at once none is lost.
     pub if_settings: Option<Arc<str>>,
+    /// Nothing changes if longer settings make all chats of the user take more bytes than this.
+    pub max_user_bytes: Option<u64>,
 }
 
 /// How much is kept of chats. Beyond it nothing more is taken: chats are deleted by those whose they are.

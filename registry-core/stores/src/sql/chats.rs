@@ -36,6 +36,9 @@ const ADD: &str =
     AND (SELECT COALESCE(SUM(size), 0) + $10 <= $15 FROM chats WHERE tenant = $1 AND user_id = $2)
     RETURNING id";
 
+/// What all chats of the user take.
+const OF_USER: &str = "(SELECT COALESCE(SUM(of_user.size), 0) FROM chats of_user WHERE of_user.tenant = $1 AND of_user.user_id = $2)";
+
 /// Counts what the settings and the messages of a chat take.
 const COUNT: &str =
     "UPDATE chats SET size = OCTET_LENGTH(settings) + (SELECT CAST(COALESCE(SUM(m.size), 0) AS BIGINT) FROM chat_messages m
@@ -182,8 +185,8 @@ impl ChatStore for SqlStore {
     }
 
     async fn change_chat(&self, key: ChatKey<'_>, change: ChatChange) -> StoreResult<bool> {
-        let ChatChange { title, if_titled_by, pinned, leaf, settings, if_settings } = change;
-        let resizes = settings.is_some();
+        let ChatChange { title, if_titled_by, pinned, leaf, settings, if_settings, max_user_bytes } = change;
+        let size = settings.as_ref().map(|settings| settings.len());
         let (mut values, mut sets) = (place(key), vec!["id = id".to_owned()]);
         let mut set = |column: &str, value: Value| {
             values.push(value);
@@ -204,9 +207,14 @@ impl ChatStore for SqlStore {
         };
         if_titled_by.into_iter().for_each(|by| only_if("titled_by", by.into()));
         if_settings.into_iter().for_each(|settings| only_if("settings", settings.into()));
+        if let (Some(size), Some(most)) = (size, max_user_bytes) {
+            values.extend([size.into(), most.into()]);
+            let (size, most) = (values.len() - 1, values.len());
+            condition.push_str(&format!(" AND (${size} <= OCTET_LENGTH(settings) OR {OF_USER} + ${size} - OCTET_LENGTH(settings) <= ${most})"));
+        }
         let sql = format!("UPDATE chats SET {} WHERE {HERE}{condition} RETURNING id", sets.join(", "));
         let mut statements = vec![Statement::new(sql, values)];
-        statements.extend(resizes.then(|| of_chat(COUNT, key, Vec::new())));
+        statements.extend(size.map(|_| of_chat(COUNT, key, Vec::new())));
         let rows = self.write_all(statements).await?;
         Ok(rows.first().is_some_and(|changed| !changed.is_empty()))
     }

@@ -239,6 +239,18 @@ async fn bounds(store: &dyn ChatStore) {
     assert_eq!(store.change_chat(key("a"), long).await, Ok(true));
     assert_eq!(add("a", &["m1"]).await, chat_full, "the settings count");
     assert_eq!(add("b", &["m1", "m2"]).await, full, "also for the user");
+    let longer = |size: usize, max_user_bytes: u64| {
+        let settings = Some("x".repeat(size).into());
+        store.change_chat(
+            key("b"),
+            ChatChange { settings, max_user_bytes: Some(max_user_bytes), ..ChatChange::default() },
+        )
+    };
+    let before = store.chat(key("b")).await.unwrap().unwrap().settings;
+    assert_eq!(longer(100_000, 100_000).await, Ok(false), "settings alone do not pass the bound of the user");
+    assert_eq!(store.chat(key("b")).await.unwrap().unwrap().settings, before);
+    assert_eq!(longer(100_000, 1_000_000).await, Ok(true));
+    assert_eq!(longer(before.len(), 0).await, Ok(true), "what takes no more is kept in any case");
     let short = ChatChange { settings: Some("{}".into()), ..ChatChange::default() };
     assert_eq!(store.change_chat(key("a"), short).await, Ok(true));
     add("b", &["m1", "m2"]).await.unwrap();

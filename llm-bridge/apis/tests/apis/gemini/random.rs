@@ -129,7 +129,11 @@ pub(super) fn request() -> impl Strategy<Value = Request> {
             passing,
         },
     );
-    let sampling = strategies::sampling().prop_map(|sampling| Sampling { min_p: None, ..sampling });
+    let sampling = strategies::sampling().prop_map(|sampling| Sampling {
+        min_p: None,
+        repeat_penalty: None,
+        ..sampling
+    });
     let passing = (
         leftover(API, &["safetySettings", "labels"], "generationConfig"),
         leftover(API, &["safetySettings"], "toolConfig"),

@@ -10,6 +10,7 @@ mod commands;
 mod composed;
 mod conversations;
 mod erasure;
+mod files;
 mod first_version;
 mod hostile;
 mod killed;

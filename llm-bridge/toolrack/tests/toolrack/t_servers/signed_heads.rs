@@ -175,3 +175,53 @@ async fn k25_heads_go_where_the_operator_says_and_wait_while_nobody_takes_them()
         assert!(is_whole && printed.contains("signed up to record"), "{file}: {printed}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b21_another_key_signs_and_what_the_one_before_has_signed_stays_proven() {
+    let rack = Rack::new("", &mock("count.free", ""));
+    let client = client();
+    let refused = rack.run(&["audit", "rotate-key"]);
+    assert!(
+        !refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("there is no key")
+    );
+    let server = rack.serve();
+    assert_eq!(server.call(&client, "", "count.free").await.status(), StatusCode::OK);
+    server.end();
+    let first = rack.done(&["audit", "key"]).trim().to_owned();
+    let mut keys = vec![first.clone()];
+    // Also while a server runs, which signs with it from then on.
+    let server = rack.serve();
+    for _ in 0..2 {
+        keys.push(rack.done(&["audit", "rotate-key"]).trim().to_owned());
+    }
+    assert_eq!(rack.done(&["audit", "key"]).trim(), keys[2]);
+    assert!(keys[0] != keys[1] && keys[1] != keys[2]);
+    assert_eq!(server.call(&client, "", "count.free").await.status(), StatusCode::OK);
+    server.end();
+    let (is_whole, printed) = verify(&rack, &[]);
+    assert!(
+        is_whole && printed.contains("4 records, whole;") && printed.contains("signed up to record 4"),
+        "{printed}"
+    );
+
+    // The new key alone has not signed the first head.
+    let retired = rack.path(".toolrack/audit-key.pem.retired");
+    let lines = fs::read_to_string(&retired).unwrap();
+    assert_eq!(lines.lines().count(), 2);
+    fs::remove_file(&retired).unwrap();
+    let (is_whole, printed) = verify(&rack, &[]);
+    assert!(!is_whole && printed.contains("it is not signed by this server's key"), "{printed}");
+    assert!(verify(&rack, &["--public-key", &first, "--public-key", &keys[1]]).0);
+    // Nobody becomes the one before by saying so, or signs for longer.
+    let forged = [
+        lines.replace(&first, &keys[1]),
+        lines.replace("\"retired_at\":\"2", "\"retired_at\":\"3"),
+        lines.lines().skip(1).collect::<Vec<_>>().join("\n"),
+    ];
+    for lines in forged {
+        fs::write(&retired, lines).unwrap();
+        assert!(!verify(&rack, &[]).0);
+    }
+    fs::write(&retired, &lines).unwrap();
+    assert!(verify(&rack, &[]).0);
+}
