@@ -9,6 +9,7 @@ use crate::support::{Reply, Setup};
 async fn b2_calls_that_come_as_text_at_times_need_no_switch() {
     let _thread = Thread("https://github.com/block/goose/issues/8269");
     for call in [
+        "functions.add:0 <|tool_call_argument_begin|> {\"a\": 2, \"b\": 3}",
         "functions.add:0<|tool_call_argument_begin|>{\"a\": 2, \"b\": 3}<|tool_call_end|>",
         "<|tool_call_begin|>functions.add:0<|tool_call_argument_begin|>{\"a\": 2, \"b\": 3}<|tool_call_end|><|tool_calls_section_end|>",
     ] {

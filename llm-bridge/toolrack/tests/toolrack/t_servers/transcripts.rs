@@ -7,7 +7,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -345,9 +345,11 @@ async fn b15_a_call_with_an_effect_that_one_server_makes_is_not_made_by_another(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b2_tools_of_mcp_servers_are_called_for_clients_that_know_nothing_of_them() {
     let (model, base) = Model::start().await;
+    let folder = tempfile::tempdir().unwrap();
     let settings = format!(
-        "[mcp_servers.other]\ncommand = {:?}\nargs = [\"mcp\"]\nallow = [\"calculate\"]\n",
-        env!("CARGO_BIN_EXE_toolrack")
+        "[mcp_servers.other]\ncommand = {:?}\nargs = [\"mcp\"]\ncwd = {:?}\nallow = [\"calculate\"]\n",
+        env!("CARGO_BIN_EXE_toolrack"),
+        folder.path()
     );
     let rack = Rack::new("", &settings).with_variable("TOOLRACK_UPSTREAM", &base);
     rack.done(&["user", "add", "ada", "--level", "admin"]);
@@ -357,6 +359,19 @@ async fn b2_tools_of_mcp_servers_are_called_for_clients_that_know_nothing_of_the
     model.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
     model.push(json!({"role": "assistant", "content": "It is 42."}));
     let server = rack.serve();
+    // It is connected in the background.
+    let began = Instant::now();
+    while server
+        .call(&client(), &key, "other.calculate")
+        .await
+        .text()
+        .await
+        .unwrap()
+        .contains("Unknown module")
+    {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", server.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     let sent = json!([{"role": "user", "content": "6 * 7?"}]);
     assert_eq!(answer(&server, &key, &sent).await, "It is 42.");
     let asked: Value = serde_json::from_str(&model.asked.lock().unwrap()[0]).unwrap();
