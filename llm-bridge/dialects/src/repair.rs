@@ -69,7 +69,8 @@ impl Fixer<'_> {
         match self.peek()? {
             b'{' => self.members(b'}'),
             b'[' => self.members(b']'),
-            quote @ (b'"' | b'\'') => self.string(quote, in_object, false),
+            b'"' | b'\'' => self.string(in_object, false),
+            _ if self.is_curly() => self.string(in_object, false),
             _ => self.word(),
         }
     }
@@ -111,7 +112,8 @@ impl Fixer<'_> {
                     empty = false;
                     if object {
                         match next {
-                            b'"' | b'\'' => self.string(next, true, true)?,
+                            b'"' | b'\'' => self.string(true, true)?,
+                            _ if self.is_curly() => self.string(true, true)?,
                             _ => self.name()?,
                         }
                         self.blank();
@@ -163,40 +165,48 @@ impl Fixer<'_> {
         Some(())
     }
 
-    fn string(&mut self, quote: u8, in_object: bool, key: bool) -> Option<()> {
-        let three = if quote == b'"' { r#"""""# } else { "'''" };
-        let tripled = !key && self.text.get(self.at..)?.starts_with(three);
+    /// Whether a quote of a word processor stands here.
+    fn is_curly(&self) -> bool {
+        self.text.get(self.at..).is_some_and(|rest| rest.starts_with('“'))
+    }
+
+    fn string(&mut self, in_object: bool, key: bool) -> Option<()> {
+        let rest = self.text.get(self.at..)?;
+        let (quote, three) = match rest.chars().next()? {
+            '“' => ('”', "”””"),
+            '\'' => ('\'', "'''"),
+            other => (other, r#"""""#),
+        };
+        let tripled = !key && rest.starts_with(three);
         self.out.push('"');
-        self.at += if tripled { three.len() } else { 1 };
+        self.at += if tripled { three.len() } else { quote.len_utf8() };
         loop {
             let rest = self.text.get(self.at..)?;
-            let stop = rest.find(|char: char| char == '"' || char == '\'' || char == '\\' || char < ' ')?;
-            self.out.push_str(rest.get(..stop)?);
-            self.at += stop;
-            let byte = self.peek()?;
-            self.at += 1;
-            match byte {
-                b'\\' => self.escape()?,
-                b'"' | b'\'' if tripled && self.text.get(self.at - 1..)?.starts_with(three) => {
+            let stop =
+                rest.find(|char: char| matches!(char, '"' | '\'' | '\\') || char == quote || char < ' ')?;
+            let (before, behind) = rest.split_at_checked(stop)?;
+            self.out.push_str(before);
+            let next = behind.chars().next()?;
+            self.at += stop + next.len_utf8();
+            match next {
+                '\\' => self.escape()?,
+                _ if next == quote && tripled && behind.starts_with(three) => {
                     self.out.push('"');
-                    self.at += three.len() - 1;
+                    self.at += three.len() - next.len_utf8();
                     return Some(());
-                }
-                b'"' | b'\'' if tripled && byte == quote => {
-                    self.out.push_str(if byte == b'"' { "\\\"" } else { "'" })
                 }
                 // A key ends at its quote: what it would be else is a guess.
-                b'"' | b'\'' if byte == quote && key && !self.ends_here(in_object, key) => return None,
-                b'"' | b'\'' if byte == quote && self.ends_here(in_object, key) => {
+                _ if next == quote && !tripled && key && !self.ends_here(in_object, key) => return None,
+                _ if next == quote && !tripled && self.ends_here(in_object, key) => {
                     self.out.push('"');
                     return Some(());
                 }
-                b'"' => self.out.push_str("\\\""),
-                b'\'' => self.out.push('\''),
-                b'\n' => self.out.push_str("\\n"),
-                b'\r' => self.out.push_str("\\r"),
-                b'\t' => self.out.push_str("\\t"),
-                control => self.out.push_str(&format!("\\u{control:04x}")),
+                '"' => self.out.push_str("\\\""),
+                '\n' => self.out.push_str("\\n"),
+                '\r' => self.out.push_str("\\r"),
+                '\t' => self.out.push_str("\\t"),
+                control if control < ' ' => self.out.push_str(&format!("\\u{:04x}", u32::from(control))),
+                other => self.out.push(other),
             }
         }
     }
@@ -237,6 +247,7 @@ impl Fixer<'_> {
                 let after = rest.get(1..).unwrap_or_default().trim_start();
                 let word = after.trim_start_matches(|char: char| char.is_alphanumeric() || char == '_');
                 match after.bytes().next() {
+                    _ if after.starts_with('“') => true,
                     None | Some(b'"' | b'\'' | b'}' | b'/' | b'#' | b',') => true,
                     Some(_) => word.len() < after.len() && word.trim_start().starts_with(':'),
                 }

@@ -3,6 +3,7 @@
 import json
 import operator
 import os
+import re
 import time
 from pathlib import Path
 
@@ -84,6 +85,13 @@ BOUNDS = {"minimum": operator.ge, "maximum": operator.le, "exclusiveMinimum": op
 SOME = ("hermes", "pythonic", "qwen3_coder", "gemma4")
 
 
+def all_dialects():
+    """The names of all rows, from the page that a test of the crate compares with them."""
+    page = (environment.REPOSITORY / "docs" / "dialects.md").read_text()
+    table = page.split("\n## The dialects\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| `(\w+)` \|", table, re.M)
+
+
 def sets():
     """Sets of functions: name, functions."""
     found = [(f"own {at}", functions) for at, functions in enumerate(OWN)]
@@ -134,6 +142,14 @@ def fits(value, schema, root=None):
     return True
 
 
+def has_form(text, schema):
+    """Whether a text is JSON that fits a schema."""
+    try:
+        return fits(json.loads(text or ""), schema)
+    except ValueError:
+        return False
+
+
 def valid(calls, functions):
     """Whether there are calls, and each is one of the functions with arguments that fit it."""
     known = {function["name"]: function["parameters"] for function in functions}
@@ -144,11 +160,11 @@ def valid(calls, functions):
     return bool(calls)
 
 
-def required(address, call, functions):
+def required(address, call, functions, model="noise"):
     """What is wrong with the answer to a request in which a call of one of these functions is required."""
     tools = [{"type": "function", "function": function} for function in functions]
     body = {"messages": [{"role": "user", "content": "Go on."}], "tools": tools, "tool_choice": "required",
-            "parallel_tool_calls": False, "seed": 1, "model": "noise:plain"}
+            "parallel_tool_calls": False, "seed": 1, "model": f"{model}:plain"}
     status, text = call(f"{address}/v1/chat/completions", body)
     calls = json.loads(text)["choices"][0]["message"].get("tool_calls") if status == 200 else None
     return None if valid(calls or [], functions) else (status, text[:400])
@@ -181,6 +197,21 @@ def constrained(interpreter, call, template):
                         problem = required(address, call, [{"name": "act", "description": "Acts.", "parameters": schema}])
                         expect(not problem, f"{problem}")
 
+        names = all_dialects()
+        settings = "".join(f'[models."{name}"]\ntool_style = "prompt"\ndialect = "{name}"\n' for name in names)
+        with environment.toolrack(f"{model}/v1", configuration=settings) as address:
+
+            @check(f"a required call is made and valid in each of {len(names)} dialects")
+            def _():
+                began, wrong = time.monotonic(), []
+                for at, dialect in enumerate(names):
+                    for name, functions in every[1:2] + (every[at::200] if is_long else []):
+                        problem = required(address, call, functions, dialect)
+                        if problem:
+                            wrong.append((dialect, name, *problem))
+                print(f"  all dialects: {time.monotonic() - began:.0f} s")
+                expect(len(names) > 60 and not wrong, f"{len(wrong)}: {wrong[:3]}")
+
         with environment.toolrack(f"{model}/v1") as address:
             chosen = every if is_long else every[::40]
 
@@ -196,23 +227,27 @@ def constrained(interpreter, call, template):
                                 "model": model}
                         status, text = call(f"{address}/v1/chat/completions", body)
                         content = json.loads(text)["choices"][0]["message"]["content"] if status == 200 else ""
-                        try:
-                            if not fits(json.loads(content), schema):
-                                wrong.append((name, model, status, text[:400]))
-                        except ValueError:
+                        if not has_form(content, schema):
                             wrong.append((name, model, status, text[:400]))
                 expect(not wrong, f"{len(wrong)} of {len(chosen)}: {wrong[:3]}")
 
         with environment.toolrack(f"{model}/v1", configuration='[chat]\ntool_style = "prompt"\n') as address:
 
-            @check("left to itself the same model calls nothing")
+            chosen = every if is_long else every[::80]
+
+            @check(f"left to itself the same model calls nothing of {len(chosen)} sets, and nothing it says has the form of a schema")
             def _():
-                for name, functions in every[::400]:
+                began, wrong = time.monotonic(), []
+                for name, functions in chosen:
                     tools = [{"type": "function", "function": function} for function in functions]
                     body = {"messages": [{"role": "user", "content": "Go on."}], "tools": tools, "seed": 1,
-                            "max_tokens": 500, "model": "noise:plain"}
+                            "max_tokens": 200, "model": "noise:plain"}
                     status, text = call(f"{address}/v1/chat/completions", body)
-                    expect(status == 200 and not json.loads(text)["choices"][0]["message"].get("tool_calls"), f"{name}: {text[:400]}")
+                    message = json.loads(text)["choices"][0]["message"] if status == 200 else {"tool_calls": text}
+                    if message.get("tool_calls") or has_form(message["content"], functions[0]["parameters"]):
+                        wrong.append((name, status, text[:400]))
+                print(f"  without: {len(chosen)} sets, {time.monotonic() - began:.0f} s")
+                expect(not wrong, f"{len(wrong)} of {len(chosen)}: {wrong[:3]}")
 
     # llama.cpp hands out what follows as reasoning.
     with template(interpreter, "opens-thinking", OPENS_THINKING) as model, \

@@ -30,6 +30,7 @@ import doctor
 import environment
 import every_tool
 import opened
+import packaged
 import raw
 import tries
 from checks import MARKUP, check, expect, finish
@@ -507,7 +508,7 @@ def every(interpreter):
 PARTS = {"text calls": text_calls, "crowded": crowded, "tag lines": tag_lines, "client's text calls": clients_text_call, "native calls": native_calls,
          "constrained": lambda interpreter: constrained.constrained(interpreter, call, template), "schemas": schemas, "templates": templates,
          "reasoning": reasoning, "every tool": every, "deep analysis": deep_analysis, "transcripts": continued.transcripts,
-         "tries": tries.tries,
+         "tries": tries.tries, "packaged templates": packaged.packaged,
          "doctor": lambda interpreter: doctor.doctor(interpreter, lambda *named: template(interpreter, *named), OPENS, REFUSES),
          "opened": lambda interpreter: opened.opened(interpreter, call),
          "raw": lambda interpreter: raw.raw(interpreter, call, ask, finished, for_both, template)}

@@ -17,7 +17,10 @@ fn without_deltas(seen: &[Seen]) -> Vec<&Seen> {
 /// The text, the thinking and the calls; how calls that came to nothing are counted aside.
 fn reading(seen: &[Seen]) -> (String, String, Vec<Call>) {
     let parsed = parsed(seen);
-    let calls = parsed.calls.into_iter().map(|call| Call { index: 0, ..call });
+    let calls = parsed.calls.into_iter().map(|mut call| {
+        call.index = 0;
+        call
+    });
     (parsed.content, parsed.reasoning, calls.collect())
 }
 

@@ -356,7 +356,12 @@ impl Delimiters {
 
     /// The longest whole delimiter at the start of `text` when no more text will come.
     pub(super) fn at_end(&self, text: &str) -> Found<'_> {
-        let best = self.sorted.iter().filter_map(|tag| Some((tag, tag.at_end(text)?)));
+        let [first, second] = [0, 1].map(|at| text.as_bytes().get(at));
+        let range = first.and_then(|first| self.ranges.get(usize::from(*first))).cloned().unwrap_or_default();
+        // Most differ in their first two bytes, and all would be compared with each bracket of an answer.
+        let alike = |tag: &&Meaning| tag.text.len() == 1 || tag.text.as_bytes().get(1) == second;
+        let alike = self.sorted.get(range).unwrap_or_default().iter().filter(alike);
+        let best = alike.filter_map(|tag| Some((tag, tag.at_end(text)?)));
         let best = best.max_by_key(|(_, length)| *length);
         best.map_or(Found::Nothing, |(delimiter, length)| Found::Delimiter(delimiter, length))
     }

@@ -31,6 +31,12 @@ impl JsonBody {
             let behind = rest.get(hit..).unwrap_or_default();
             if behind.first() == Some(&b'\\') {
                 self.escaped = true;
+            } else if quote == CURLY
+                && !bytes.get(..=self.pos + hit).is_some_and(|seen| seen.ends_with(CURLY_CLOSE))
+            {
+                // Another character ends with this byte.
+                self.pos += hit + 1;
+                continue;
             } else if !self.tripled || behind.starts_with(&[quote; 3]) {
                 self.pos += hit + if self.tripled { 3 } else { 1 };
                 self.tripled = false;
@@ -53,8 +59,8 @@ impl JsonBody {
     }
 
     pub(super) fn string_end(&mut self, text: &str, cx: &mut Cx<'_>) -> Option<Step> {
-        self.quote = None;
-        let inner = self.string + 1..self.pos - 1;
+        let width = if self.quote.take() == Some(CURLY) { CURLY_CLOSE.len() } else { 1 };
+        let inner = self.string + 1..self.pos - width;
         match self.expect {
             Expect::Colon => {
                 if self.at_member() {
@@ -86,6 +92,12 @@ impl JsonBody {
         }
     }
 }
+
+/// The quotes of a word processor; each has three bytes.
+pub(super) const CURLY_OPEN: char = '“';
+const CURLY_CLOSE: &[u8] = "”".as_bytes();
+/// Stands for them in the place of a quote: the last byte of the one that closes.
+pub(super) const CURLY: u8 = 0x9d;
 
 /// Whether more digits may make an escape of this.
 fn may_be_escape(rest: &[u8]) -> bool {

@@ -1,8 +1,11 @@
 //! The structure of a JSON body: brackets, commas, colons, and what may stand in their place.
 
-use super::{Expect, JsonBody, Key};
+use super::{
+    Expect, JsonBody, Key,
+    string::{CURLY, CURLY_OPEN},
+};
 use crate::{
-    body::{Cx, Step, cut},
+    body::{Cx, Step, cut, rest},
     repair,
 };
 
@@ -74,6 +77,18 @@ impl JsonBody {
                 if !key && self.arguments.is_none() && self.at_member() && self.key_is == Key::Arguments {
                     self.arguments = Some(self.pos);
                 }
+                self.expect = if key { Colon } else { Comma };
+            }
+            (_, Value | ValueOrEnd | KeyOrEnd | WantKey) if rest(text, self.pos).starts_with(CURLY_OPEN) => {
+                self.expects(false);
+                self.quote = Some(CURLY);
+                let key = matches!(self.expect, KeyOrEnd | WantKey);
+                if !key && self.arguments.is_none() && self.at_member() && self.key_is == Key::Arguments {
+                    self.arguments = Some(self.pos);
+                }
+                // The last byte of the quote is what stands before the string.
+                self.pos += CURLY_OPEN.len_utf8() - 1;
+                self.string = self.pos;
                 self.expect = if key { Colon } else { Comma };
             }
             (b':', expect) => {

@@ -82,6 +82,7 @@ pub(super) const ROWS: &[Dialect] = &[
             Delimiter::wrapper("<|tool_call_section_begin|>"),
             Delimiter::call("<|tool_call_begin|>"),
             Delimiter::name("<|tool_call_argument_begin|>"),
+            Delimiter::name(" <|tool_call_argument_begin|>"),
         ])
         .close(&["<|tool_calls_section_end|>", "<|tool_call_section_end|>"])
         // The second is that of Kimi-VL.
@@ -173,7 +174,7 @@ const KIMI_END: &[&str] = &["<|tool_call_end|>"];
 const fn kimi(open: &'static str) -> Head {
     Head::Between {
         open,
-        close: &["<|tool_call_argument_begin|>"],
+        close: &["<|tool_call_argument_begin|>", " <|tool_call_argument_begin|>"],
         before: "functions.",
         id: ":",
         written_id: ":0",

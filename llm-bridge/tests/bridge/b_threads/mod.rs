@@ -7,6 +7,7 @@ mod forgotten_results;
 mod forms;
 mod grammars;
 mod loops;
+mod parsers;
 mod pictures;
 mod prompt_cache;
 mod required_calls;

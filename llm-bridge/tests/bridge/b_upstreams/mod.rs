@@ -1,6 +1,7 @@
 //! Model servers: which kind it is, what each is asked in, and what the default model is.
 
 mod accepted;
+mod by_itself;
 mod context;
 mod files;
 mod kinds;

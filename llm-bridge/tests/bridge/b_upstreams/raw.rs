@@ -16,15 +16,16 @@ use tempfile::NamedTempFile;
 
 use crate::support::{Act, Answer, Log, Rack, Reply, Scripted, Setup, Site, client_tool, event, within};
 
-const TEMPLATE: &str = "{{ bos_token }}{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}\
+pub(super) const TEMPLATE: &str = "{{ bos_token }}{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}\
     {% for m in messages %}<|{{ m.role }}|>{{ m.content }}\
     {% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|end|>{% endfor %}\
     {% if add_generation_prompt %}<|assistant|>{% endif %}";
-const CALL: &str = "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 2, \"b\": 3}}</tool_call>";
+pub(super) const CALL: &str =
+    "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 2, \"b\": 3}}</tool_call>";
 /// How llama.cpp says that its parser has failed.
 const UNREAD: &str = "The model produced output that does not match the expected peg-native format";
 
-fn models(route: Option<ModelRoute>, template: Option<PathBuf>) -> Models {
+pub(super) fn models(route: Option<ModelRoute>, template: Option<PathBuf>) -> Models {
     let settings = ModelSettings { route, template, ..ModelSettings::default() };
     if settings == ModelSettings::default() {
         return Models::default();
@@ -34,7 +35,7 @@ fn models(route: Option<ModelRoute>, template: Option<PathBuf>) -> Models {
 }
 
 /// A llama.cpp server with this template.
-fn llama_cpp(template: &str) -> Site {
+pub(super) fn llama_cpp(template: &str) -> Site {
     let mut site = Site::of_kind("llama.cpp", &["m"]);
     site.pages.retain(|(path, _)| *path != "/props");
     let props = json!({"chat_template": template, "bos_token": "<s>", "eos_token": "<|end|>"});
@@ -42,7 +43,7 @@ fn llama_cpp(template: &str) -> Site {
     site
 }
 
-async fn rack_of(site: Site, models: Models, replies: Vec<Reply>) -> Rack {
+pub(super) async fn rack_of(site: Site, models: Models, replies: Vec<Reply>) -> Rack {
     let upstream = Scripted::start_as(site, replies).await;
     let settings = UpstreamSettings {
         num_ctx: Some(32768),
@@ -56,14 +57,14 @@ async fn rack_of(site: Site, models: Models, replies: Vec<Reply>) -> Rack {
 }
 
 /// An answer of `/completion`, cut in two.
-fn completion(text: &str) -> Reply {
+pub(super) fn completion(text: &str) -> Reply {
     let (one, other) = text.split_at(text.len() / 2);
     let piece = |text: &str| event(&json!({"index": 0, "content": text, "stop": false}));
     let last = json!({"content": "", "stop": true, "stop_type": "eos", "tokens_evaluated": 10, "tokens_predicted": 5});
     Reply::stream([piece(one), piece(other), event(&last)])
 }
 
-fn file_of(template: &str) -> NamedTempFile {
+pub(super) fn file_of(template: &str) -> NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(".jinja").tempfile().unwrap();
     file.write_all(template.as_bytes()).unwrap();
     file
@@ -162,14 +163,14 @@ fn gguf(template: &str) -> Vec<u8> {
 }
 
 /// An Ollama that says that its model is in this file.
-fn ollama_with(file: &Path, template: &str) -> Site {
+pub(super) fn ollama_with(file: &Path, template: &str) -> Site {
     let mut site = Site::of_kind("ollama", &["m"]);
     let modelfile = format!("# Modelfile\n# FROM m:latest\n\nFROM {}\nTEMPLATE x\n", file.display());
     site.pages.push(("/api/show", json!({"modelfile": modelfile, "template": template})));
     site
 }
 
-fn generated(text: &str) -> Reply {
+pub(super) fn generated(text: &str) -> Reply {
     let line = |text: &str, done: bool| {
         let line = json!({"model": "m", "response": text, "done": done, "done_reason": "stop"});
         Act::Send(format!("{line}\n").into_bytes())
@@ -248,9 +249,11 @@ async fn b14_no_other_file_is_read_for_ollama_and_nothing_of_it_is_reported() {
 #[tokio::test]
 async fn b14_completions_of_vllm_and_sglang_come_with_their_special_tokens() {
     let file = file_of(TEMPLATE);
-    for (kind, adds_tokens, most) in
-        [("vllm", json!(false), Value::Null), ("sglang", Value::Null, json!(4096))]
-    {
+    for (kind, skips_tokens, adds_tokens, most) in [
+        ("vllm", json!(false), json!(false), Value::Null),
+        ("sglang", json!(false), Value::Null, json!(4096)),
+        ("lmstudio", Value::Null, Value::Null, Value::Null),
+    ] {
         let chunk = |text: &str, reason: Value| {
             event(&json!({"choices": [{"index": 0, "text": text, "finish_reason": reason}]}))
         };
@@ -272,7 +275,7 @@ async fn b14_completions_of_vllm_and_sglang_come_with_their_special_tokens() {
         let body = &asked[0].body;
         assert_eq!(
             (asked[0].path.as_str(), &body["skip_special_tokens"]),
-            ("/v1/completions", &json!(false))
+            ("/v1/completions", &skips_tokens)
         );
         assert_eq!((&body["add_special_tokens"], &body["max_tokens"]), (&adds_tokens, &most), "{kind}");
         assert_eq!(body["stream_options"], json!({"include_usage": true}));

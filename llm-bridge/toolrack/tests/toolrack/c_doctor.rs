@@ -278,6 +278,7 @@ async fn b16_a_server_that_refuses_tools_gets_them_in_the_prompt() {
     assert!(report["advice"][0].as_str().unwrap().contains("--tool-call-parser"), "{report:#}");
 }
 
+/// <https://github.com/block/goose/issues/4485>: that a model cannot call tools shows only when it is at work.
 #[tokio::test(flavor = "multi_thread")]
 async fn b16_a_model_that_never_calls_is_said_to_be_one() {
     let report = examined(Site::default(), plain).await;

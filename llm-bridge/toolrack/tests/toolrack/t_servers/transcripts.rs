@@ -7,7 +7,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -128,13 +128,14 @@ async fn g8_what_a_client_has_not_seen_outlives_the_program_and_goes_with_the_us
     rack.done(&["user", "add", "ada"]);
     let (_, key) = rack.key("ada", &[]);
     let mut messages = Vec::new();
-    for _ in 0..3 {
+    // Ten turns.
+    for _ in 0..5 {
         let mut server = rack.serve();
         go_on(&server, &key, &mut messages).await;
         go_on(&server, &key, &mut messages).await;
         server.kill();
     }
-    assert_eq!(model.asked().len(), 12);
+    assert_eq!(model.asked().len(), 20);
     model.assert_continued();
 
     // Another user who says the same has no part in it, nor has one who gets the name later.
@@ -142,7 +143,7 @@ async fn g8_what_a_client_has_not_seen_outlives_the_program_and_goes_with_the_us
     let (_, bob) = rack.key("bob", &[]);
     let removed = rack.run(&["user", "remove", "ada"]);
     let reported = String::from_utf8(removed.stderr).unwrap();
-    assert!(reported.contains("0 responses, 6 transcripts and 0 files"), "{reported}");
+    assert!(reported.contains("0 responses, 10 transcripts and 0 files"), "{reported}");
     rack.done(&["user", "add", "ada"]);
     let (_, ada) = rack.key("ada", &[]);
     let server = rack.serve();
@@ -150,7 +151,7 @@ async fn g8_what_a_client_has_not_seen_outlives_the_program_and_goes_with_the_us
         let before = model.asked().len();
         go_on(&server, &key, &mut messages.clone()).await;
         let asked = &model.asked()[before];
-        assert!(!asked.contains("tool_calls") && asked.contains("Count, 10."), "{asked}");
+        assert!(!asked.contains("tool_calls") && asked.contains("Count, 20."), "{asked}");
     }
 }
 
@@ -337,4 +338,40 @@ async fn b15_a_call_with_an_effect_that_one_server_makes_is_not_made_by_another(
     let result = last[2]["content"].as_str().unwrap();
     assert!(result.contains("whether it took effect is not known"), "{result}");
     assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+/// <https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/1517>: tools of MCP servers are there in the chat of the program, and not for
+/// clients of `/v1`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b2_tools_of_mcp_servers_are_called_for_clients_that_know_nothing_of_them() {
+    let (model, base) = Model::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let settings = format!(
+        "[mcp_servers.other]\ncommand = {:?}\nargs = [\"mcp\"]\ncwd = {:?}\nallow = [\"calculate\"]\n",
+        env!("CARGO_BIN_EXE_toolrack"),
+        folder.path()
+    );
+    let rack = Rack::new("", &settings).with_variable("TOOLRACK_UPSTREAM", &base);
+    rack.done(&["user", "add", "ada", "--level", "admin"]);
+    let (_, key) = rack.key("ada", &[]);
+    let call = json!({"id": "c", "type": "function",
+        "function": {"name": "other_calculate", "arguments": "{\"expression\": \"6*7\"}"}});
+    model.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+    model.push(json!({"role": "assistant", "content": "It is 42."}));
+    let server = rack.serve();
+    // It is connected in the background.
+    let began = Instant::now();
+    let refusal = async || server.call(&client(), &key, "other.calculate").await.text().await.unwrap();
+    while !refusal().await.contains("`expression` is missing") {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", server.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let sent = json!([{"role": "user", "content": "6 * 7?"}]);
+    assert_eq!(answer(&server, &key, &sent).await, "It is 42.");
+    let asked: Value = serde_json::from_str(&model.asked.lock().unwrap()[0]).unwrap();
+    let tools = asked["tools"].as_array().unwrap();
+    assert!(tools.iter().any(|tool| tool["function"]["name"] == "other_calculate"), "{tools:?}");
+    let last = model.last();
+    assert_eq!(roles(&last), ["user", "assistant", "tool"]);
+    assert!(last[2]["content"].as_str().unwrap().contains("42"), "{last:?}");
 }
