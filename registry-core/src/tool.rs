@@ -22,7 +22,7 @@ use crate::{
     policy::{Effect, ToolLimits, ToolPolicy},
     result::{ErrorKind, ToolError},
     schema::{
-        ArgumentChecker,
+        ArgumentChecker, bytes,
         from_call::{missing, schema_of},
         inconsistencies,
         literal::{self, PluginExample},
@@ -307,12 +307,27 @@ impl Tool {
         }
     }
 
-    /// What it says of itself and does not keep: defaults and examples that do not fit its own schema. For tests and checks, not for every start.
+    /// What it says of itself and does not keep: defaults and examples that do not fit its own schema; and, of a compiled tool, bytes that a model
+    /// would read or write as numbers. For tests and checks, not for every start.
     pub fn inconsistencies(&self) -> Vec<String> {
-        match self.checker() {
-            Ok(checker) => inconsistencies(checker, &self.spec().input_schema, self.examples()),
+        let spec = self.spec();
+        let mut found = match self.checker() {
+            Ok(checker) => inconsistencies(checker, &spec.input_schema, self.examples()),
             Err(fault) => vec![fault.to_owned()],
+        };
+        if self.is_compiled() {
+            let ways: [(_, &Value, _); 2] = [
+                ("take", &spec.input_schema, "a `String` with a text, a path or Base64"),
+                ("return", &spec.output_schema, "a `File`, an `Image` or `Audio`"),
+            ];
+            for (verb, schema, instead) in ways {
+                found.extend(bytes(schema).into_iter().map(|place| {
+                    let place = if place.is_empty() { "the result" } else { &format!("`{place}`") };
+                    format!("{place} is a list of numbers, one for each byte: {verb} {instead}, or `Vec<u16>` where numbers are meant")
+                }));
+            }
         }
+        found
     }
 
     /// The arguments as the tool takes them: coerced where they do not fit, and validated.

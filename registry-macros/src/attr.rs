@@ -18,8 +18,20 @@ pub(crate) struct Key {
     pub(crate) call: Option<Literal>,
 }
 
+/// How keys are written.
+const FORM: &str = "write `key = value`, with commas between";
+/// How the call of an example is.
+const FORM_OF_CALL: &str = "write it as in `{\"city\": \"Oslo\", \"days\": 3}`";
+
 impl Key {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+    /// Reads a key; a fault comes with what to write.
+    fn parse(input: ParseStream<'_>) -> Result<Self, (syn::Error, &'static str)> {
+        let (name, value) = Self::assigned(input).map_err(|error| (error, FORM))?;
+        let call = Self::call(input).map_err(|error| (error, FORM_OF_CALL))?;
+        Ok(Self { name, value, call })
+    }
+
+    fn assigned(input: ParseStream<'_>) -> syn::Result<(Ident, Option<Expr>)> {
         let name = Ident::parse_any(input)?;
         if input.peek(syn::token::Paren) {
             return Err(input.error(format!("`{name}` takes its value after `=`")));
@@ -28,12 +40,15 @@ impl Key {
             Some(_) => Some(input.parse()?),
             None => None,
         };
-        let call = match input.parse::<Option<Token![=>]>>()? {
-            // By itself, so that what is left of it after a fault is none of its own.
-            Some(_) => Some(syn::parse2(input.parse::<proc_macro2::TokenTree>()?.into())?),
-            None => None,
-        };
-        Ok(Self { name, value, call })
+        Ok((name, value))
+    }
+
+    fn call(input: ParseStream<'_>) -> syn::Result<Option<Literal>> {
+        if input.parse::<Option<Token![=>]>>()?.is_none() {
+            return Ok(None);
+        }
+        // By itself, so that what is left of it after a fault is none of its own.
+        syn::parse2(input.parse::<proc_macro2::TokenTree>()?.into()).map(Some)
     }
 
     pub(crate) fn is(&self, name: &str) -> bool {
@@ -57,7 +72,6 @@ impl Key {
 /// The keys that could be read; a fault in one does not hide those in the next. Of two of one name the first stays.
 pub(crate) fn keys(tokens: TokenStream, errors: &mut Errors) -> Vec<Key> {
     let mut keys: Vec<Key> = Vec::new();
-    let help = "write `key = value`, with commas between";
     let read = |input: ParseStream<'_>| {
         while !input.is_empty() {
             match Key::parse(input) {
@@ -65,7 +79,7 @@ pub(crate) fn keys(tokens: TokenStream, errors: &mut Errors) -> Vec<Key> {
                     errors.push(&key.name, format!("`{}` is given twice", key.name), "leave one of them");
                 }
                 Ok(key) => keys.push(key),
-                Err(error) => {
+                Err((error, help)) => {
                     errors.absorb(&error, help);
                     skip_to_comma(input)?;
                 }
@@ -73,7 +87,7 @@ pub(crate) fn keys(tokens: TokenStream, errors: &mut Errors) -> Vec<Key> {
             if !input.is_empty()
                 && let Err(error) = input.parse::<Token![,]>()
             {
-                errors.absorb(&error, help);
+                errors.absorb(&error, FORM);
                 skip_to_comma(input)?;
                 input.parse::<Option<Token![,]>>()?;
             }
@@ -81,7 +95,7 @@ pub(crate) fn keys(tokens: TokenStream, errors: &mut Errors) -> Vec<Key> {
         Ok(())
     };
     if let Err(error) = read.parse2(tokens) {
-        errors.absorb(&error, help);
+        errors.absorb(&error, FORM);
     }
     keys
 }

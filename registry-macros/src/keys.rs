@@ -41,16 +41,28 @@ enum Takes {
     Variant(&'static str, &'static [&'static str]),
     /// Words of ours, with `|` between them where there may be several: how each is written, and what it is in the core.
     Words(&'static str, &'static [(&'static str, &'static str)]),
+    /// A literal of this kind, if it is a literal: what it is called, and how it is written.
+    Literal(Kind, &'static str),
     /// Something else, which rustc judges.
     Value,
+}
+
+/// Kinds of values.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Number,
+    /// One that is never a literal.
+    Texts,
+    Condition,
 }
 
 /// The keys of `#[tool]`. `example` and `crate` are taken out before, and set nothing by themselves.
 const KEYS: [Known<Takes>; 24] = [
     ("name", Field::Always("name"), Takes::Value),
-    ("title", Field::Optional("title"), Takes::Value),
-    ("version", Field::Optional("version"), Takes::Value),
-    ("tags", Field::Always("tags"), Takes::Value),
+    ("title", Field::Optional("title"), Takes::Literal(Kind::Text, "\"Weather\"")),
+    ("version", Field::Optional("version"), Takes::Literal(Kind::Text, "\"1.0.0\"")),
+    ("tags", Field::Always("tags"), Takes::Literal(Kind::Texts, "[\"sea\"]")),
     (
         "permission",
         Field::Always("policy.permission"),
@@ -72,15 +84,15 @@ const KEYS: [Known<Takes>; 24] = [
     ("resumable", Field::Always("policy.resumable"), Takes::Flag),
     ("timeout", Field::Always("policy.timeout"), Takes::Duration),
     ("cooldown", Field::Always("policy.cooldown"), Takes::Duration),
-    ("daily_limit", Field::Always("policy.daily_limit"), Takes::Value),
-    ("max_concurrent", Field::Always("policy.max_concurrent"), Takes::Value),
+    ("daily_limit", Field::Always("policy.daily_limit"), Takes::Literal(Kind::Number, "100")),
+    ("max_concurrent", Field::Always("policy.max_concurrent"), Takes::Literal(Kind::Number, "2")),
     ("gate", Field::Always("policy.requires_gate"), Takes::Flag),
     ("text_tag", Field::Optional("policy.text_tag"), Takes::Value),
     ("deferred", Field::Always("policy.deferred"), Takes::Flag),
     ("ends_turn", Field::Always("policy.ends_turn"), Takes::Flag),
-    ("enabled", Field::Optional("enabled"), Takes::Value),
-    ("needs", Field::Optional("needs"), Takes::Value),
-    ("deprecated", Field::Optional("deprecated"), Takes::Value),
+    ("enabled", Field::Optional("enabled"), Takes::Literal(Kind::Condition, "|ctx| …")),
+    ("needs", Field::Optional("needs"), Takes::Literal(Kind::Text, "\"the variable KEY\"")),
+    ("deprecated", Field::Optional("deprecated"), Takes::Literal(Kind::Text, "\"use …\"")),
     ("example", Field::Always("examples"), Takes::Value),
     ("crate", Field::Always(""), Takes::Value),
 ];
@@ -121,6 +133,18 @@ fn check_value(name: &str, takes: Takes, value: &Expr, errors: &mut Errors) -> O
                 }
             };
             errors.none(value, format!("the value of `{name}` is one of `{of}`"), help)
+        }
+        Takes::Literal(kind, written) => {
+            let what = match (kind, literal) {
+                (_, None) | (Kind::Text, Some(Lit::Str(_))) | (Kind::Number, Some(Lit::Int(_))) => {
+                    return Some(());
+                }
+                (Kind::Text, _) => "a text",
+                (Kind::Number, _) => "a number",
+                (Kind::Texts, _) => "a list of texts",
+                (Kind::Condition, _) => "a condition, which is asked for each request",
+            };
+            errors.none(value, format!("`{name}` is {what}"), format!("write `{name} = {written}`"))
         }
         Takes::Flag | Takes::Value | Takes::Words(..) => Some(()),
     }

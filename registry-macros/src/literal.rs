@@ -28,7 +28,7 @@ pub(crate) enum Value {
     Object(Vec<(LitStr, Literal)>),
 }
 
-const FORMS: &str = "write JSON: a text, a number, `true`, `false`, `null`, `[…]` or `{\"name\": …}`";
+const FORMS: &str = "this is not JSON: a text, a number, `true`, `false`, `null`, `[…]` or `{\"name\": …}`";
 
 impl Parse for Literal {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {

@@ -239,7 +239,11 @@ fn check_type(ident: &syn::Ident, ty: &Type, errors: &mut Errors) -> bool {
     };
     if let Some(reference) = borrowed {
         if let Some(token) = &reference.mutability {
-            errors.push(token, format!("`{ident}` cannot be changed for the model"), "take it by value");
+            errors.push(
+                token,
+                format!("`{ident}` cannot be changed"),
+                "leave out the `mut`, or take it by value",
+            );
         }
         if let Some(lifetime) = &reference.lifetime {
             errors.push(lifetime, format!("`{ident}` lives as long as the call"), "leave out the lifetime");

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tools that ask their user: at a server that is killed while somebody is asked, and in a terminal. The tools are those of the example
-`asking` of `llm-bridge`, which has to be built beside the program.
+"""Tools that ask their user: at a server that is killed while somebody is asked, and in a terminal; and results of each kind, in a terminal and
+on the page. The tools are those of the example `asking` of `llm-bridge`, which has to be built beside the program.
 
     python3 llm-bridge/tests/dev/asking.py [NAME ...]     only parts whose name contains one of these
 
@@ -11,7 +11,6 @@
 See ../clients/environment.py for the other variables. The last line is `N passed, M failed`.
 """
 
-import itertools
 import json
 import os
 import shutil
@@ -19,9 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
-from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -31,123 +27,12 @@ os.environ.setdefault("TOOLRACK_CLIENT", "asking")
 
 import environment
 import scripted
+from bank import PROGRAM, Bank, Model, bank, until
 from checks import check, expect, finish
 from terminal import CTRL_C, CTRL_D, PROMPT, Terminal, called
 
-PROGRAM = environment.TARGET / "debug/examples/asking"
 POSTGRES = os.environ.get("TOOLRACK_TEST_POSTGRES_URL")
-DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-PATIENCE = 40
 BEA = {"name": "Bea", "day": 3}
-AMOUNTS = itertools.count(1)
-
-
-def until(what, look):
-    """What `look` gives once that is something."""
-    end = time.monotonic() + PATIENCE
-    while not (found := look()):
-        if time.monotonic() > end:
-            raise TimeoutError(f"not after {PATIENCE} s: {what}")
-        time.sleep(0.05)
-    return found
-
-
-class Bank:
-    """A folder with the settings of a server, which is started and killed in it, and a model that pays."""
-
-    def __init__(self, folder, model, store, more=""):
-        self.folder, self.amount = folder, next(AMOUNTS)
-        self.log, self.listen = (folder / "log").open("w"), "127.0.0.1:0"
-        (folder / "toolrack.toml").write_text(f'upstream = "{model}"\n[user]\nid = "ada"\nlevel = "user"\n[store]\n{store}\n{more}')
-        self.start()
-
-    def start(self):
-        command = [PROGRAM, "serve", "--listen", self.listen, "--data-dir", "data", "--config", "toolrack.toml"]
-        read = (self.folder / "log").stat().st_size
-        variables = {name: value for name, value in os.environ.items() if not name.startswith("TOOLRACK_")}
-        self.process = subprocess.Popen([str(part) for part in command], cwd=self.folder, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=self.log, env=variables)
-        said = lambda: (self.folder / "log").read_text()[read:]
-        self.base = until("the server listens", lambda: said().partition("Chat at ")[2].partition("/ ")[0] or None)
-        self.listen = self.base.removeprefix("http://")
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait(30)
-
-    def ask(self, path, body=None):
-        """The status and the reply."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.base + path, data, {"content-type": "application/json"})
-        try:
-            with DIRECT.open(request, timeout=PATIENCE) as reply:
-                return reply.status, json.load(reply)
-        except urllib.error.HTTPError as error:
-            return error.code, json.load(error)
-
-    def got(self, path, body=None):
-        status, reply = self.ask(path, body)
-        expect(status < 300, f"{path}: {status} {reply}")
-        return reply
-
-    def begins(self, wait=300):
-        """Begins a turn in which something is to be paid; its stream."""
-        body = {**self.conversation(), "stream": True, "toolrack": {"question_wait_seconds": wait}}
-        request = urllib.request.Request(self.base + "/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"})
-        return DIRECT.open(request, timeout=PATIENCE)
-
-    def conversation(self):
-        return {"messages": [{"role": "user", "content": f"Pay {self.amount}."}]}
-
-    def questions(self):
-        return self.got("/api/questions")["questions"]
-
-    def question(self, begin):
-        """The id of the open question that begins so."""
-        found = lambda: [asked["id"] for asked in self.questions() if asked["message"].startswith(begin)]
-        return until(begin, found)[0]
-
-    def answer(self, begin, answer):
-        asked = self.question(begin)
-        self.got(f"/api/questions/{asked}", {"answer": answer})
-        return asked
-
-    def again(self):
-        """What the model says when the conversation comes again."""
-        return self.got("/v1/chat/completions", self.conversation())["choices"][0]["message"]["content"]
-
-    def paid(self):
-        """What was paid of this amount."""
-        paper = self.folder / "payments"
-        return [line for line in paper.read_text().splitlines() if line.startswith(f"{self.amount} EUR")] if paper.exists() else []
-
-
-class Model:
-    """What the model was asked, and what it says: it pays, and repeats what the tool says."""
-
-    def __init__(self):
-        self.asked = []
-
-    def script(self, text):
-        self.asked.append(text)
-        words = str(text).rstrip(".").split()
-        return ("pay", {"amount": int(words[1])}) if words[:1] == ["Pay"] else None
-
-
-@contextmanager
-def bank(store, more=""):
-    model = Model()
-    with scripted.model(model.script) as address, tempfile.TemporaryDirectory(prefix="asking-") as folder:
-        made = Bank(Path(folder), address, store, more)
-        made.model = model
-        try:
-            yield made
-        finally:
-            made.kill()
 
 
 def killed_amid(bank):
@@ -259,15 +144,22 @@ def in_a_chat(store, end):
         until("the next turn ends", lambda: answer()["status"] == "done" and len(made.got(chat)["messages"]) == 4)
 
 
-def page():
-    """The page, in a browser."""
+def chromium():
+    """The browser, and the folder with what drives it; nothing where there is none."""
     browser = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if not browser:
         _, failed = environment.skipped("the page: there is no chromium on the path; CHROMIUM may name one")
         check("page")(lambda: expect(not failed, "there is no chromium"))
-        return
+        return None
     sources = [HERE.parent / "browser" / name for name in ("package.json", "package-lock.json")]
-    folder = environment.node("node-browser", [*sources, HERE / "asking.mjs"])
+    return browser, environment.node("node-browser", [*sources, HERE / "asking.mjs", HERE / "parts.mjs"])
+
+
+def page():
+    """The page, in a browser."""
+    if not (found := chromium()):
+        return
+    browser, folder = found
     for way in ("card", "inbox", "reloaded"):
 
         @check(f"the page: the question is answered in the {way}")
@@ -400,7 +292,61 @@ def chats():
             expect(code == 0 and f"{PAID}true" in shown and "The script has no call for that." in shown, f"{code}: {shown}")
 
 
-PARTS = {"killed": killed, "page": page, "calls": calls, "pipes": pipes, "chats": chats}
+TABLE, END = [" account   EUR", " Joint     40"], "That is **all**."
+FILES = {"image.svg": b"<svg ", "sound.wav": b"RIFF", "report.csv": b"account,EUR\nJoint,40\n"}
+
+
+def saved(folder):
+    for name, begin in FILES.items():
+        expect((folder / name).read_bytes().startswith(begin), f"{name}: {[file.name for file in folder.iterdir()]}")
+
+
+def parts():
+    """A result of each kind of part, which asks in the middle."""
+    with tempfile.TemporaryDirectory() as folder:
+
+        @check("a call in a terminal: a result of every kind")
+        def _():
+            shown, code = called(["report", "--level", "user", "--output", "call"], folder, ["2"], (CHOICE,), PROGRAM)
+            expect(code == 0 and all(part in shown for part in ["Reading the accounts.", *TABLE, END]), f"{code}: {shown}")
+            saved(Path(folder, "call"))
+
+        @check("a call with a pipe: a result of every kind is whole in the reply")
+        def _():
+            variables = {name: value for name, value in os.environ.items() if not name.startswith("TOOLRACK_")}
+            done = subprocess.run([PROGRAM.resolve(), "call", "report", "--level", "user"], input="2\n", cwd=folder, env=variables,
+                                  capture_output=True, text=True, timeout=60)
+            kinds = [part["type"] for part in json.loads(done.stdout)["content"]]
+            expect(kinds == ["text", "table", "image", "audio", "resource", "markdown"], f"{kinds}: {done.stderr}")
+
+        model = Model()
+        with scripted.model(model.script) as address:
+            with Terminal(["--upstream", address, "--level", "user", "--output", "chat"], folder, program=PROGRAM) as chat:
+
+                @check("a chat in a terminal: a result of every kind, each piece as it comes")
+                def _():
+                    chat.type("Report.")
+                    first = chat.read(PROMPT, CHOICE)
+                    expect("Reading the accounts." in first and first.endswith(CHOICE), first)
+                    chat.type("2")
+                    rest = chat.read(PROMPT)
+                    expect(all(part in rest for part in [*TABLE, END]), rest)
+                    saved(Path(folder, "chat"))
+
+    if not (found := chromium()):
+        return
+    browser, modules = found
+
+    @check("the page: a result of every kind, each piece as it comes")
+    def _():
+        with bank("") as made:
+            variables = {**os.environ, "TOOLRACK_URL": made.base, "CHROMIUM": browser}
+            looked = subprocess.run(["node", modules / "parts.mjs"], env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                    timeout=120)
+            expect(looked.returncode == 0, looked.stderr)
+
+
+PARTS = {"killed": killed, "page": page, "calls": calls, "pipes": pipes, "chats": chats, "parts": parts}
 
 
 def main():

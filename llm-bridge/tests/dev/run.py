@@ -8,6 +8,7 @@ each takes. In between, a browser looks at the page: see page.mjs.
 
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -45,22 +46,43 @@ async fn dev_probe(
 '''
 
 
-class Dev:
-    """`cargo xtask dev`, with what it says."""
+def lines(out):
+    """The lines of a program, in a terminal as well."""
+    try:
+        yield from iter(out.readline, "")
+    except OSError:  # The terminal is closed.
+        pass
 
-    def __init__(self, folder, repository=environment.REPOSITORY, tool="dev_probe"):
+
+class Dev:
+    """`cargo xtask dev`, with what it says, in a terminal of its own or without one."""
+
+    def __init__(self, folder, repository=environment.REPOSITORY, tool="dev_probe", terminal=False):
         self.tool = tool
         self.settings = folder / "toolrack.toml"
         self.settings.write_text("")
         command = ["cargo", "xtask", "dev", "--upstream", "demo", "--listen", "127.0.0.1:0", "--data-dir", folder / "data",
                    "--config", self.settings]
         variables = {name: value for name, value in os.environ.items() if not name.startswith("TOOLRACK_")}
-        self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True, errors="replace", env=variables, cwd=repository)
-        self.said = []
-        threading.Thread(target=lambda: self.said.extend(iter(self.process.stdout.readline, "")), daemon=True).start()
+        if terminal:
+            ours, theirs = pty.openpty()
+            colourless = ("NO_COLOR", "CARGO_TERM_COLOR")
+            variables = {**{name: value for name, value in variables.items() if name not in colourless}, "TERM": "xterm-256color"}
+        else:
+            ours, theirs = os.pipe()
+        self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+                                        env={**variables, "CARGO_TERM_PROGRESS_WHEN": "never"}, cwd=repository)
+        os.close(theirs)
+        # As it is shown, and without colours.
+        self.shown, self.said = [], []
+        threading.Thread(target=self.listen, args=[open(ours, errors="replace")], daemon=True).start()
         self.address = self.until(lambda: re.search(r"Chat at (http://[\d.:]+)/", self.text()), "it does not serve",
                                   PATIENCE_AT_FIRST).group(1)
+
+    def listen(self, out):
+        for line in lines(out):
+            self.shown.append(line)
+            self.said.append(re.sub(r"\x1b\[[0-9;]*m", "", line))
 
     def stop(self):
         """Whether it ends."""
@@ -125,7 +147,8 @@ def play(dev):
     TOOL.write_text(TEXT.replace("number + 1", 'number + "one"'))
     message = dev.became("failed")["message"]
     assert "tools/dev_probe.rs" in message and "cannot add" in message and "\x1b[" in message, message
-    assert "cannot add" in dev.text() and dev.call({"number": 40}) == 42
+    dev.until(lambda: message in "".join(dev.shown), "the terminal does not show the whole of it in its colours")
+    assert dev.call({"number": 40}) == 42
     saved(dev, "corrected", TEXT, lambda: dev.call({"number": 41}) == 42, "the correction is not taken over")
     assert dev.became("current")
 
@@ -177,7 +200,7 @@ def main():
     assert not TOOL.exists(), f"{TOOL} is in the way"
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory(prefix="dev-") as folder:
-        dev = Dev(Path(folder))
+        dev = Dev(Path(folder), terminal=True)
         try:
             for _ in play(dev):
                 passed += 1

@@ -1,6 +1,7 @@
-//! Whether what a tool's schema shows a model, and what its examples call it with, would pass its own validation.
+//! Whether what a tool's schema shows a model, and what its examples call it with, would pass its own validation; and whether bytes are numbers
+//! in it.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::{faults::describe, validate::ArgumentChecker};
 use crate::spec::Example;
@@ -12,7 +13,16 @@ pub(crate) fn inconsistencies(
     examples: &[Example],
 ) -> Vec<String> {
     let mut found = Vec::new();
-    shown(schema, schema, "", &mut found);
+    visit(schema, "", &mut |members, place| {
+        let example = |example| ("example", example);
+        let examples = members.get("examples").and_then(Value::as_array).into_iter().flatten().map(example);
+        let default = members.get("default").map(|value| ("default", value));
+        for (role, value) in default.into_iter().chain(examples) {
+            if let Some(fault) = fault(schema, members, value) {
+                found.push(format!("the {role} of `{place}` does not fit: {fault}"));
+            }
+        }
+    });
     for Example { question, arguments } in examples {
         let faults = checker.faults(arguments, schema);
         if !faults.is_empty() {
@@ -22,39 +32,46 @@ pub(crate) fn inconsistencies(
     found
 }
 
-/// Checks the defaults and examples in a part of a schema against that part.
-fn shown(root: &Value, schema: &Value, place: &str, found: &mut Vec<String>) {
-    let Value::Object(members) = schema else { return };
-    let example = |example| ("example", example);
-    let examples = members.get("examples").and_then(Value::as_array).into_iter().flatten().map(example);
-    for (role, value) in members.get("default").map(|value| ("default", value)).into_iter().chain(examples) {
-        if let Some(fault) = fault(root, schema, value) {
-            found.push(format!("the {role} of `{place}` does not fit: {fault}"));
+/// Where a schema has a list of any length of numbers from 0 to 255, as `Vec<u8>` is one by whatever name.
+pub(crate) fn bytes(schema: &Value) -> Vec<String> {
+    let byte = json!({"type": "integer", "minimum": 0, "maximum": 255});
+    let mut found = Vec::new();
+    visit(schema, "", &mut |members, place| {
+        if members.get("items") == Some(&byte) && !members.contains_key("maxItems") {
+            found.push(place.to_owned());
         }
-    }
+    });
+    found
+}
+
+/// Looks at each part of a schema, with the names that lead to it.
+fn visit(schema: &Value, place: &str, look: &mut dyn FnMut(&Map<String, Value>, &str)) {
+    let Value::Object(members) = schema else { return };
+    look(members, place);
     for (name, field) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
         let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
-        shown(root, field, &place, found);
+        visit(field, &place, look);
     }
     for (name, definition) in members.get("$defs").and_then(Value::as_object).into_iter().flatten() {
-        shown(root, definition, name, found);
+        visit(definition, name, look);
     }
     for keyword in ["items", "additionalProperties"] {
-        shown(root, members.get(keyword).unwrap_or(&Value::Null), place, found);
+        visit(members.get(keyword).unwrap_or(&Value::Null), place, look);
     }
-    for keyword in ["anyOf", "oneOf", "allOf"] {
+    for keyword in ["anyOf", "oneOf", "allOf", "prefixItems"] {
         for part in members.get(keyword).and_then(Value::as_array).into_iter().flatten() {
-            shown(root, part, place, found);
+            visit(part, place, look);
         }
     }
 }
 
 /// Why a value does not fit a part of a schema.
-fn fault(root: &Value, schema: &Value, value: &Value) -> Option<String> {
-    let mut schema = schema.clone();
-    if let (Value::Object(schema), Some(definitions)) = (&mut schema, root.get("$defs")) {
+fn fault(root: &Value, part: &Map<String, Value>, value: &Value) -> Option<String> {
+    let mut schema = part.clone();
+    if let Some(definitions) = root.get("$defs") {
         schema.entry("$defs").or_insert_with(|| definitions.clone());
     }
+    let schema = Value::Object(schema);
     let validator = ArgumentChecker::validator(&schema).ok()?;
     validator.iter_errors(value).next().map(|error| describe(&error, &schema))
 }

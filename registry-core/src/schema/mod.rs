@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 pub use bounded::{BoundedValidator, check_input, check_input_among, patterns_in};
 pub(crate) use coerce::{coerce, settle_integers};
-pub(crate) use consistency::inconsistencies;
+pub(crate) use consistency::{bytes, inconsistencies};
 pub(crate) use faults::describe as describe_fault;
 use from_call::Describe;
 pub use from_call::{Argument, ByHost, ByModel, FromCall, FromList, FromText, Shown};

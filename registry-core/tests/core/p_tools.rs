@@ -548,7 +548,8 @@ fn u6_what_a_tool_shows_and_refuses_itself_is_found() {
              not match \"^[a-z]+$\"; `seats.0`: \"x\" is not of type \"integer\"",
         ]
     );
-    for tool in registry.list_all(true).iter().filter(|tool| tool.name() != "book") {
+    let is_wrong = |name: &str| name == "book" || name.starts_with("types_draw");
+    for tool in registry.list_all(true).iter().filter(|tool| !is_wrong(tool.name())) {
         assert_eq!(tool.inconsistencies(), Vec::<String>::new(), "{}", tool.name());
     }
 }

@@ -23,7 +23,7 @@ type Version = (SystemTime, u64);
 type Files = BTreeMap<PathBuf, Version>;
 
 /// The files whose change matters.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Watched {
     /// Folders whose sources matter, with those in folders in them.
     pub(super) folders: BTreeSet<PathBuf>,
@@ -40,6 +40,8 @@ pub(super) struct Watched {
 pub(super) struct Watcher {
     watched: Watched,
     seen: Files,
+    /// When it has looked last and found nothing new.
+    looked: Option<SystemTime>,
 }
 
 /// Files that were saved or removed.
@@ -55,7 +57,12 @@ pub(super) struct Changes {
 impl Watcher {
     /// Watches these files. Those that are new here count as changed if they were saved later than `since`.
     pub(super) fn watch(&mut self, watched: Watched, since: SystemTime) {
+        if self.watched == watched {
+            return;
+        }
         let is_elsewhere = self.watched.folders != watched.folders;
+        // What has come to where it was watched already is a change, however long ago it was saved: it may have been moved.
+        let known = self.watched.versions();
         self.watched = watched;
         let now = self.watched.versions();
         if is_elsewhere {
@@ -63,7 +70,7 @@ impl Watcher {
             self.seen.retain(|file, _| now.contains_key(file));
         }
         for (file, version) in now {
-            if version.0 <= since {
+            if version.0 <= since && !known.contains_key(&file) {
                 self.seen.entry(file).or_insert(version);
             }
         }
@@ -72,8 +79,11 @@ impl Watcher {
     /// Waits for changes since the last ones.
     pub(super) async fn changes(&mut self) -> Changes {
         loop {
+            let looks = SystemTime::now();
             let mut now = self.look().await;
-            if now != self.seen {
+            if now == self.seen {
+                self.looked = Some(looks);
+            } else {
                 for _ in 0..MAX_SETTLING {
                     tokio::time::sleep(SETTLES).await;
                     let later = self.look().await;
@@ -108,7 +118,8 @@ impl Watcher {
 
     fn compare(&self, now: &Files) -> Changes {
         let saved = now.iter().filter(|(file, version)| self.seen.get(*file) != Some(*version));
-        let at = saved.clone().map(|(_, version)| version.0).max();
+        // One that was moved has the time at which it was saved elsewhere.
+        let at = saved.clone().map(|(_, version)| version.0).max().max(self.looked);
         let removed = self.seen.keys().filter(|file| !now.contains_key(*file));
         let files: Vec<PathBuf> = saved.map(|(file, _)| file).chain(removed).cloned().collect();
         let of_sources = files.iter().any(|file| !self.watched.settings.contains(file));
@@ -233,6 +244,25 @@ mod tests {
         fs::write(at("prompt.md"), "22").unwrap();
         let changes = watcher.changes().await;
         assert_eq!(names(&changes, &root), ["prompt.md", "tools/new/h.rs", "tools/module/b.rs"]);
+
+        // A file that was saved long ago and is moved here, also while the program is built and watches more than before.
+        let long_ago = SystemTime::now() - Duration::from_secs(3600);
+        let moved = |from: &str, to: &str| {
+            fs::write(at(from), "1").unwrap();
+            fs::File::options().append(true).open(at(from)).unwrap().set_modified(long_ago).unwrap();
+            fs::rename(at(from), at(to)).unwrap();
+        };
+        moved("data/i", "tools/i.rs");
+        let changes = watcher.changes().await;
+        assert_eq!(names(&changes, &root), ["tools/i.rs"]);
+        assert!(changes.at.elapsed().unwrap() < Duration::from_secs(60), "{changes:?}");
+        let built = SystemTime::now();
+        moved("data/j", "tools/j.rs");
+        fs::write(at("listed.md"), "1").unwrap();
+        let mut more = watcher.watched.clone();
+        more.files.insert(at("listed.md"));
+        watcher.watch(more, built + Duration::from_secs(1));
+        assert_eq!(names(&watcher.changes().await, &root), ["tools/j.rs"]);
 
         // Settings need no build, also where the file is new.
         fs::write(at("more.toml"), "1").unwrap();

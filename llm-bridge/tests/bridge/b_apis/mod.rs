@@ -2,11 +2,13 @@
 
 mod conversations;
 mod counts;
+mod front;
 mod interrupted;
 mod models;
 mod ollama;
 mod passed;
 mod responses;
+mod results;
 mod transcripts;
 mod without_transcripts;
 

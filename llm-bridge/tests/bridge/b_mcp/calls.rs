@@ -224,7 +224,7 @@ async fn b3_a_request_of_nobody_is_refused() {
 }
 
 #[tokio::test]
-async fn b19_a_table_is_text_and_structured_where_its_schema_is_listed() {
+async fn b19_each_kind_of_part_is_a_block_and_a_table_structured_where_its_schema_is_listed() {
     let rack = Rack::new();
     let table = || registry_core::Table::new(["city", "degrees"]).row(("Oslo", 3));
     let shown = move |others: Vec<Content>| {
@@ -238,7 +238,14 @@ async fn b19_a_table_is_text_and_structured_where_its_schema_is_listed() {
     rack.add_with(spec, ToolPolicy::new(), shown(Vec::new()));
     let markdown = registry_core::Markdown::new("**bold**").into();
     let file = registry_core::File::new("a b.csv", "a").into();
-    rack.add("parts", ToolPolicy::new(), shown(vec![markdown, file]));
+    let picture = registry_core::Image::of_type("image/png", "a").unwrap().into();
+    let sound = registry_core::Audio::of_type("audio/wav", "a").unwrap().into();
+    rack.add("parts", ToolPolicy::new(), shown(vec![markdown, file, picture, sound]));
+    let pieces = handler_fn(|context: ToolContext, _| async move {
+        let pieces = ["Once ", "upon a time"].map(str::to_owned);
+        ToolResult::of_stream(&context, futures_util::stream::iter(pieces)).await
+    });
+    rack.add("pieces", ToolPolicy::new(), pieces);
     for era in ERAS {
         let mut peer = rack.peer(era, json!({})).await;
         let answer = peer.call("table", json!({})).await;
@@ -250,7 +257,10 @@ async fn b19_a_table_is_text_and_structured_where_its_schema_is_listed() {
         let resource = json!({"uri": "file:///a%20b.csv", "mimeType": "text/csv", "blob": "YQ=="});
         assert_eq!(blocks[1], json!({"type": "text", "text": "**bold**"}));
         assert_eq!((&blocks[2]["type"], &blocks[2]["resource"]), (&json!("resource"), &resource));
+        assert_eq!(blocks[3], json!({"type": "image", "data": "YQ==", "mimeType": "image/png"}));
+        assert_eq!(blocks[4], json!({"type": "audio", "data": "YQ==", "mimeType": "audio/wav"}));
         assert_eq!(answer["result"].get("structuredContent"), None);
+        assert_eq!(text(&peer.call("pieces", json!({})).await), "Once upon a time");
     }
 }
 

@@ -387,3 +387,32 @@ fn u15_ctrl_c_stops_an_answer_and_the_chat_goes_on() {
     interrupt();
     assert_eq!(chat.wait().unwrap().code(), Some(130));
 }
+
+/// The shell itself asks, as `docs/writing-tools.md` sets it up.
+#[cfg(unix)]
+#[test]
+fn b18_the_shell_completes_tools_their_arguments_and_the_values_of_these() {
+    const SCRIPT: &str = r#"
+        source <(COMPLETE=bash toolrack)
+        function=$(complete -p toolrack | sed 's/.* -F \([^ ]*\) .*/\1/')
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_TYPE=9
+        "$function" toolrack "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"
+        printf '%s\n' "${COMPREPLY[@]}"
+    "#;
+    let program = Path::new(env!("CARGO_BIN_EXE_toolrack"));
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    for (line, completed) in [
+        ("call calc", "calculate"),
+        ("call file_manager.c", "file_manager.create_document"),
+        ("call calculate --ex", "--expression"),
+        ("call current_time --time", "--time-zone"),
+        ("call learning --category fact", "factual"),
+    ] {
+        let mut shell = Command::new("bash");
+        shell.args(["--norc", "-c", SCRIPT, "-", "toolrack"]).args(line.split(' '));
+        let output = shell.env("PATH", &path).current_dir(folder.path()).output().unwrap();
+        let words = String::from_utf8(output.stdout.clone()).unwrap();
+        assert_eq!(words.trim(), completed, "{line}: {output:?}");
+    }
+}

@@ -61,7 +61,7 @@ async fn slow_model(stop: CancellationToken) -> String {
 }
 
 /// The tools of one program: those that are always there, and one with a number.
-fn tools(number: usize) -> String {
+pub(super) fn tools(number: usize) -> String {
     let mut tools =
         mock("count.gone", "permission = \"guest\"\neffect = \"destructive\"") + &mock("count.free", "");
     tools += &mock(&format!("probe.n{number}"), "");
@@ -72,7 +72,7 @@ fn tools(number: usize) -> String {
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Waits for something.
-async fn eventually<T, F: Future<Output = Option<T>>>(
+pub(super) async fn eventually<T, F: Future<Output = Option<T>>>(
     what: &str,
     server: &Serving,
     look: impl Fn() -> F,
@@ -93,7 +93,7 @@ async fn ready(server: &Serving, number: usize) -> Option<()> {
 }
 
 /// Whether the program that has [`tools`] of that number has taken over.
-async fn has_taken_over(server: &Serving, number: usize) -> Option<()> {
+pub(super) async fn has_taken_over(server: &Serving, number: usize) -> Option<()> {
     let is_new = format!(" probe.n{number};");
     server.log().lines().any(|line| line.starts_with("Ready ") && line.contains(&is_new)).then_some(())
 }
@@ -241,7 +241,7 @@ impl McpSession {
 }
 
 /// The processes that a process has started, and that run.
-fn children(id: u32) -> Vec<u32> {
+pub(super) fn children(id: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     text.split_whitespace().map(|id| id.parse().unwrap()).collect()
 }
@@ -270,7 +270,10 @@ async fn come_back(who: &str, id: u32, before: &[String]) {
 }
 
 /// A call that waits for a person in the program that runs now, and the approval's id.
-async fn waiting_call(server: &Serving, client: &reqwest::Client) -> (JoinHandle<Response>, String) {
+pub(super) async fn waiting_call(
+    server: &Serving,
+    client: &reqwest::Client,
+) -> (JoinHandle<Response>, String) {
     let body = json!({"tool_name": "count.gone", "arguments": {}, "approval_wait_seconds": 300});
     let call = client.post(format!("{}/execute", server.base)).json(&body).send();
     let call = tokio::spawn(async move { call.await.unwrap() });

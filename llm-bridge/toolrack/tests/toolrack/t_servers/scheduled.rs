@@ -1,11 +1,12 @@
-//! The schedule of two servers on one PostgreSQL: who makes a job, as whom, and how often. Requirements B5, B10.
+//! The schedule of two servers on one PostgreSQL: who makes a job, as whom, and how often. Requirements B5, B10. And of programs that take over
+//! from one another: B18.
 
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use toolrack_stores::{
-    PostgresSettings, SqlStore,
+    PostgresSettings, SqlStore, SqliteSettings,
     schedule::{Job, Jobs},
 };
 
@@ -103,4 +104,45 @@ async fn b10_a_job_is_made_once_and_as_its_owner() {
     assert_eq!(removed["side_effects"], json!([format!("removed:job/{id}")]), "{removed}");
     let again = execute(&servers[1], &boss, "scheduler.remove_job", json!({"job": id})).await;
     assert!(again["error"].as_str().unwrap().contains("there is no job"), "{again}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b18_a_schedule_goes_on_in_the_next_program_and_makes_each_call_once() {
+    use super::reload::{children, eventually, has_taken_over, tools, waiting_call};
+
+    let tools = |number| tools(number) + "[user]\nlevel = \"admin\"\n";
+    let rack = Rack::new("", &tools(0));
+    let (server, client) = (rack.dev(), client());
+    let wanted = json!({"tool": "count.free", "cron": "0 0 1 1 *", "time_zone": "UTC"});
+    let added = execute(&server, "", "scheduler.add_job", wanted).await;
+    assert_eq!(added["success"], true, "{added}");
+    let store = SqliteSettings::new(rack.path(".toolrack/toolrack.db")).open().await.unwrap();
+
+    // The program before finishes a call, and the one that took over is there.
+    let (call, id) = waiting_call(&server, &client).await;
+    rack.write("", &tools(1));
+    eventually("no program takes over", &server, || has_taken_over(&server, 1)).await;
+    assert_eq!(children(server.id()).len(), 2);
+    let run = made(&store).await.last_run.unwrap();
+    assert!(run.success, "{run:?}");
+    // Both would have looked meanwhile.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(outcomes(&rack), 1);
+
+    // It is gone, and with it what the schedule was begun by.
+    let refused = server.post(&client, &format!("/api/approvals/{id}"), "", &json!({"approve": false}));
+    assert!(refused.send().await.unwrap().status().is_success());
+    call.await.unwrap();
+    let alone = || async { (children(server.id()).len() == 1).then_some(()) };
+    eventually("the program before does not end", &server, alone).await;
+    let run = made(&store).await.last_run.unwrap();
+    assert!(run.success, "{run:?}");
+    assert_eq!(outcomes(&rack), 2);
+}
+
+/// How many calls the schedule has made.
+fn outcomes(rack: &Rack) -> usize {
+    let records = rack.export(&["--origin", "schedule"]);
+    records.iter().filter(|record| record["phase"] == "outcome").count()
 }
