@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The server in front of a real llama.cpp server with a tiny model of noise: text calls, native calls, refusals and failures.
 
-    python3 llm-bridge/tests/llama/run.py [NAME ...]     only parts whose name contains one of these
+    python3 llm-bridge/tests/llama/run.py [NAME ...]     only parts whose name contains one of these; "packaged templates" only so
 
 See ../clients/environment.py for the variables. The last line is `N passed, M failed`.
 """
@@ -512,6 +512,8 @@ PARTS = {"text calls": text_calls, "crowded": crowded, "tag lines": tag_lines, "
          "doctor": lambda interpreter: doctor.doctor(interpreter, lambda *named: template(interpreter, *named), OPENS, REFUSES),
          "opened": lambda interpreter: opened.opened(interpreter, call),
          "raw": lambda interpreter: raw.raw(interpreter, call, ask, finished, for_both, template)}
+# Run where they are named: their packages take minutes to install.
+NAMED_ONLY = {"packaged templates"}
 
 
 def main():
@@ -520,7 +522,7 @@ def main():
         return 1
     interpreter = environment.python("python-llama", HERE / "requirements.txt")
     for name, part in PARTS.items():
-        if not sys.argv[1:] or any(word in name for word in sys.argv[1:]):
+        if any(word in name for word in sys.argv[1:]) or not (sys.argv[1:] or name in NAMED_ONLY):
             try:
                 part(interpreter)
             except Exception as error:
