@@ -169,3 +169,33 @@ fn b19_bytes_by_another_name_are_found_where_they_would_be_numbers() {
     let [returned] = found("types_drawn").try_into().unwrap();
     assert!(returned.starts_with("the result is a list of numbers"), "{returned}");
 }
+
+/// Is there by its condition. Use it to see that.
+#[tool]
+#[cfg_attr(all(), cfg(all()))]
+async fn types_there() -> &'static str {
+    "there"
+}
+
+/// Is left out by its condition, with what the attribute writes.
+#[tool]
+#[cfg_attr(all(), cfg(any()))]
+async fn types_left_out() -> Nothing {
+    Nothing
+}
+
+/// Is left out by its condition, which stands before.
+#[cfg_attr(all(), cfg(any()))]
+#[tool]
+async fn types_left_out_before() -> Nothing {
+    Nothing
+}
+
+#[test]
+fn k23_a_condition_in_cfg_attr_leaves_a_tool_out_whole() {
+    let registry = Registry::builder().build().unwrap();
+    assert!(registry.get("types_there").is_some());
+    for name in ["types_left_out", "types_left_out_before"] {
+        assert!(registry.get(name).is_none(), "{name}");
+    }
+}

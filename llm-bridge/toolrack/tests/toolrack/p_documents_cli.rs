@@ -208,7 +208,7 @@ fn p6_a_tenant_has_documents_of_its_own() {
 }
 
 /// A PDF with one page, which draws the object X beside its text.
-pub fn pdf(text: &str, x: &str) -> String {
+pub(crate) fn pdf(text: &str, x: &str) -> String {
     let content = format!("BT /F1 12 Tf 72 700 Td ({text}) Tj ET /X Do");
     let objects = [
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
