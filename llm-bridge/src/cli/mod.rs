@@ -272,6 +272,9 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             with_stores(settings, change, "keys", run).await
         }
         Command::Audit(arguments) => {
+            if let Some(done) = arguments.key(settings) {
+                return done;
+            }
             if !Stores::are_there(settings) && arguments.expects_records(settings)? {
                 let place = Stores::place(settings)?;
                 return Err(format!("there are signed heads of the audit, and {place} is gone"));

@@ -48,6 +48,16 @@ impl SigningKey {
         key.map(|key| Some(Self(key))).ok_or_else(|| named(such))
     }
 
+    /// The key in a file that a server has made.
+    ///
+    /// # Errors
+    /// When there is none, or what is there is none.
+    pub(super) fn existing(file: &Path) -> Result<Self, String> {
+        let missing =
+            || format!("there is no key in {} yet; a server makes it when it starts", file.display());
+        Self::read(file)?.ok_or_else(missing)
+    }
+
     fn create(file: &Path) -> std::io::Result<()> {
         let der = [&PKCS8[..], &secret_file::random()?].concat();
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", STANDARD.encode(der));

@@ -66,6 +66,17 @@ impl Arguments {
         }
     }
 
+    /// Prints the public key that is asked for, or the one that has taken its place; `None` where records are asked for.
+    pub(super) fn key(&self, settings: &Settings) -> Option<Result<ExitCode, String>> {
+        let file = settings.audit.key_file(&settings.data_dir);
+        let key = match self.command {
+            Some(Command::Key) => SigningKey::existing(&file).map(|key| key.public()),
+            Some(Command::RotateKey) => rotation::rotate(&file),
+            _ => return None,
+        };
+        Some(key.and_then(|key| print_line(key)).map(|_| ExitCode::SUCCESS))
+    }
+
     /// Whether records are to be verified of which there are signed heads.
     pub(super) fn expects_records(&self, settings: &Settings) -> Result<bool, String> {
         match &self.command {
@@ -184,17 +195,8 @@ pub(super) async fn run(
     match arguments.command {
         None => list(&AuditFilter { newest_first: true, ..arguments.filter.wanted(50) }, log, place).await,
         Some(Command::Verify(arguments)) => verify(arguments, log, settings, place).await,
-        Some(Command::Key) => {
-            let file = settings.audit.key_file(&settings.data_dir);
-            let missing =
-                || format!("there is no key in {} yet; a server makes it when it starts", file.display());
-            print_line(SigningKey::read(&file)?.ok_or_else(missing)?.public())?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Some(Command::RotateKey) => {
-            print_line(rotation::rotate(&settings.audit.key_file(&settings.data_dir))?)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        // These need no records: see `Arguments::key`.
+        Some(Command::Key | Command::RotateKey) => Ok(ExitCode::SUCCESS),
         Some(Command::Export(filter)) => {
             let filter = filter.wanted(usize::MAX);
             let mut printed = Ok(true);

@@ -68,9 +68,7 @@ fn beside(key_file: &Path, end: &str) -> PathBuf {
 /// # Errors
 /// When there is none yet, or a file cannot be written: then the one before stays.
 pub(super) fn rotate(key_file: &Path) -> Result<PublicKey, String> {
-    let missing =
-        || format!("there is no key in {} yet; a server makes it when it starts", key_file.display());
-    let before = SigningKey::read(key_file)?.ok_or_else(missing)?;
+    let before = SigningKey::existing(key_file)?;
     let file = beside(key_file, ".new");
     let after = SigningKey::open(&file)?;
     let statement = Statement {

@@ -60,8 +60,10 @@ async fn b14_the_text_of_a_pdf_in_a_message_reaches_a_local_model_in_every_api()
             ("/v1beta/models/m:generateContent", gemini),
         ]
     };
-    let data =
-        [(&good, "[page 1]\nSteep it at 75 degrees."), (&endless, "not shown: this PDF cannot be read")];
+    let data = [
+        (&good, ["[page 1]", "Steep it at 75 degrees."]),
+        (&endless, ["tea.pdf", "not shown: this PDF cannot be read"]),
+    ];
     for (data, expected) in data {
         for (path, body) in parts(data) {
             let answer = server.post(&client, path, &hop, &body).send().await.unwrap();
@@ -69,7 +71,7 @@ async fn b14_the_text_of_a_pdf_in_a_message_reaches_a_local_model_in_every_api()
             assert!(status == 200 && text.contains("75."), "{path}: {status} {text}");
             let sent = asked.lock().unwrap().pop().unwrap()["messages"].to_string();
             assert!(
-                sent.contains(&expected.replace('\n', "\\n")) && !sent.contains("JVBERi"),
+                expected.iter().all(|expected| sent.contains(expected)) && !sent.contains("JVBERi"),
                 "{path}: {sent}"
             );
         }
