@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, error::Error};
 
-use registry_core::{ErrorKind, prelude::*, testing::TestHost};
+use registry_core::{ErrorKind, Registry, prelude::*, testing::TestHost};
 
 /// What is measured.
 #[args]
