@@ -74,7 +74,7 @@ impl Arguments {
             Some(Command::RotateKey) => rotation::rotate(&file),
             _ => return None,
         };
-        Some(key.and_then(|key| print_line(key)).map(|_| ExitCode::SUCCESS))
+        Some(key.and_then(print_line).map(|_| ExitCode::SUCCESS))
     }
 
     /// Whether records are to be verified of which there are signed heads.
