@@ -16,6 +16,8 @@ from checks import check, expect
 TURNS = 10
 # llama.cpp may read the end of what it has in its cache again.
 READ_AGAIN = 64
+# How the template of the tiny model ends a prompt with tools, and nothing else: it does not stand before the answer later.
+ASKED_TO_CALL = "<|use_tool|>"
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -31,13 +33,13 @@ def sent(url, body=None):
 
 @contextmanager
 def recorded(model):
-    """The model server behind an address that keeps each chat request with the chunks of its answer."""
+    """The model server behind an address that keeps each question, as a chat or as a prompt, with the chunks of its answer."""
     chats = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def reply(self, body=None):
             status, text, kind = sent(model + self.path, body)
-            if body is not None and status == 200 and self.path.endswith("/chat/completions"):
+            if body is not None and status == 200 and self.path.endswith(("/chat/completions", "/completion")):
                 lines = text.decode().splitlines()
                 chats.append((body, [json.loads(line[6:]) for line in lines if line.startswith("data: {")]))
             self.send_response(status)
@@ -64,10 +66,13 @@ def recorded(model):
 
 
 def tokens(model, body):
-    """The prompt of a chat request, in tokens."""
-    status, text, _ = sent(f"{model}/apply-template", body)
-    expect(status == 200, f"{status} {text}")
-    whole = {"content": json.loads(text)["prompt"], "add_special": True, "parse_special": True}
+    """The prompt of a request, in tokens."""
+    prompt = json.loads(body).get("prompt")
+    if prompt is None:
+        status, text, _ = sent(f"{model}/apply-template", body)
+        expect(status == 200, f"{status} {text}")
+        prompt = json.loads(text)["prompt"]
+    whole = {"content": prompt, "add_special": True, "parse_special": True}
     return json.loads(sent(f"{model}/tokenize", whole)[1])["tokens"]
 
 
@@ -101,7 +106,7 @@ def serving(upstream, folder):
         yield address
 
 
-def converse(upstream, configuration):
+def converse(upstream, configuration, **wishes):
     """Ten turns, with a restart after the fifth."""
     with tempfile.TemporaryDirectory(prefix="toolrack-") as folder:
         Path(folder, "toolrack.toml").write_text(configuration)
@@ -110,7 +115,7 @@ def converse(upstream, configuration):
             with serving(upstream, folder) as address:
                 for turn in range(TURNS // 2):
                     said.append({"role": "user", "content": f"Question {half * TURNS // 2 + turn}: what is it?"})
-                    body = {"messages": said, "max_tokens": 400, "seed": turn, "toolrack": {"allowed_tools": ["calculate"]}}
+                    body = {"messages": said, "max_tokens": 400, "seed": turn, "toolrack": {"allowed_tools": ["calculate"]}, **wishes}
                     status, text, _ = sent(f"{address}/v1/chat/completions", body)
                     expect(status == 200, f"{status} {text}")
                     content = json.loads(text)["choices"][0]["message"]["content"].strip()
@@ -141,3 +146,18 @@ def transcripts(interpreter):
             expect(not all(goes_on), f"{goes_on}")
             had = sum(had for had, _ in read_again(model, chats))
             print(f"  {len(chats)} prompts share {had} tokens with the one before", flush=True)
+            chats.clear()
+
+        @check("by the raw route, too, each prompt goes on from the one before, and llama.cpp has it in its cache")
+        def _():
+            converse(upstream, '[models."*"]\nroute = "raw"\n', tool_choice="required", parallel_tool_calls=False)
+            asked = [json.loads(body)["prompt"] for body, _ in chats]
+            expect(len(asked) >= 2 * TURNS, f"only {len(asked) - TURNS} calls")
+            for one, other in zip(asked, asked[1:]):
+                begun = one.removesuffix(ASKED_TO_CALL)
+                expect(other.startswith(begun), f"after {begun[-200:]!r} comes {other[len(begun) - 200:]!r}")
+            figures = read_again(model, chats)
+            expect(all(again <= READ_AGAIN for _, again in figures), f"(shared, read again): {figures}")
+            print(f"  {len(asked)} prompts share {sum(had for had, _ in figures)} tokens with the one before; at most "
+                  f"{max(again for _, again in figures)} of one were read again", flush=True)
+            chats.clear()

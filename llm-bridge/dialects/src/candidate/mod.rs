@@ -12,7 +12,7 @@ use super::{
     json::{JsonBody, JsonStyle},
     named::{Head, NamedBody},
     offered::Offered,
-    rows::LIST,
+    rows::{IN_ELEMENTS, LIST},
     suffix::Unsuffixed,
     table::{DelimiterKind, Dialect, Form},
 };
@@ -278,6 +278,16 @@ impl Candidate {
             }
             Lead::More if !eof => return Some(Err(Step::More)),
             Lead::More | Lead::No => {}
+        }
+        for form in IN_ELEMENTS {
+            match self.lead_of(form, row, inside, false) {
+                Lead::Yes => {
+                    let start = Start { at, recipient: None };
+                    return Some(Ok(self.own(row, form, DelimiterKind::Wrapper, start)));
+                }
+                Lead::More if !eof => return Some(Err(Step::More)),
+                Lead::More | Lead::No => {}
+            }
         }
         let (delimiter, length) = match Delimiters::get().at(inside) {
             Found::Delimiter(delimiter, length) => (delimiter, length),

@@ -90,6 +90,28 @@ pub(super) fn is_plain(head: &Head) -> bool {
     matches!(head, Head::Between { close, .. } if close.contains(&""))
 }
 
+/// Whether the name's own closing tag and another tag stand behind it.
+pub(super) fn closes_with_tags(head: &Head) -> bool {
+    match head {
+        Head::Between { close: [close], .. } | Head::AfterId { close, .. } => {
+            close.starts_with("</") && close.matches('<').count() > 1
+        }
+        _ => false,
+    }
+}
+
+/// Whether what closes a name stands there, and how long it is. Between two tags white space is as the model likes it.
+fn closes(text: &str, close: &str) -> (Is, usize) {
+    let Some(at) = close.find(">\n<") else { return (is(text, close), close.len()) };
+    let (tag, next) = (close.get(..=at).unwrap_or_default(), rest(close, at + 2));
+    match is(text, tag) {
+        Is::Yes => {}
+        other => return (other, 0),
+    }
+    let behind = rest(text, tag.len()).trim_start();
+    (is(behind, next), text.len() - behind.len() + next.len())
+}
+
 /// A longer name is not one.
 pub(super) const MAX_NAME: usize = 256;
 
@@ -178,12 +200,11 @@ fn up_to<'a>(text: &'a str, close: &[&str], eof: bool) -> Found<'a> {
     for (at, char) in text.char_indices().filter(|(_, char)| firsts(*char)) {
         let here = rest(text, at);
         // The longest delimiter counts: that it has come whole has to be known.
-        if !eof && is_any(here, close.iter().copied().filter(|close| !here.starts_with(close))) == Is::Open {
+        let found = close.iter().map(|close| closes(here, close));
+        if !eof && found.clone().any(|(is, _)| is == Is::Open) {
             return Found::More;
         }
-        if let Some(length) =
-            close.iter().filter(|close| here.starts_with(**close)).map(|close| close.len()).max()
-        {
+        if let Some((_, length)) = found.filter(|(is, _)| *is == Is::Yes).max_by_key(|(_, length)| *length) {
             let tag = text.get(..at).unwrap_or_default().trim();
             let name = tag.strip_suffix('/').unwrap_or(tag).trim_end().trim_matches(['"', '\'']);
             return Found::Name(Named { name: name.into(), tag, end: at + length });

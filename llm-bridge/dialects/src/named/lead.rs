@@ -39,9 +39,22 @@ pub(crate) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: boo
         other => return lead_is(other),
     }
     let literals = matches!(style.arguments, Arguments::Literals(_));
+    let json = matches!(style.arguments, Arguments::Json);
     let behind = unblanked(rest(text, style.head.open().len()));
     match behind.chars().next() {
         None => Lead::More,
+        // Only what stands in the tag of the arguments distinguishes two forms.
+        Some(_) if json && head::closes_with_tags(&style.head) => {
+            match head::name(&style.head, behind, false) {
+                Found::Name(found) => match unblanked(rest(behind, found.end)).chars().next() {
+                    None => Lead::More,
+                    Some(first) if "{\"`".contains(first) => Lead::Yes,
+                    Some(_) => Lead::No,
+                },
+                Found::More => Lead::More,
+                Found::No(_) => Lead::No,
+            }
+        }
         // The id may be empty.
         Some(_) if matches!(style.head, Head::AfterId { .. }) => Lead::Yes,
         Some(first) if first.is_whitespace() || "{[<>(`".contains(first) => Lead::No,

@@ -14,6 +14,7 @@ use super::{named::Head, table::Dialect};
 pub(super) use messages::HEADER;
 
 pub(super) use literals::LIST;
+pub(super) use tags::IN_ELEMENTS;
 
 /// All of them, by family.
 pub(super) const ROWS: &[&[Dialect]] =

@@ -33,14 +33,18 @@ const PAIRS: TagStyle = TagStyle::new(Head::between("<arg_key>", &["</arg_key>"]
     .value("<arg_value>")
     .verbatim()
     .or(MIXED);
+/// The name and the arguments in elements of their own, the arguments as JSON or as elements.
+const IN_NAME: Form = Form::Named(tags(Head::between("<name>", &["</name>"]), ANY_PARAMETERS, &[]));
+const IN_TOOL_NAME: Form =
+    Form::Named(tags(Head::between("<tool_name>", &["</tool_name>"]), ANY_PARAMETERS, &[]));
 /// As models write it that have seen several of these.
 const QWEN: &[Form] = &[
     Form::Named(FUNCTION),
     Form::Named(INVOKE),
     Form::Named(tags(Head::attribute("<function ", "name", ">"), NAMED_PARAMETER, &["</function>"])),
     Form::Named(tags(Head::between("<function>", &["</function>"]), PARAMETER, &[])),
-    Form::Named(tags(Head::between("<name>", &["</name>"]), ANY_PARAMETERS, &[])),
-    Form::Named(tags(Head::between("<tool_name>", &["</tool_name>"]), ANY_PARAMETERS, &[])),
+    IN_NAME,
+    IN_TOOL_NAME,
     Form::Named(tags(Head::between("function=", &[">"]), PARAMETER, &["</function>"])),
     // The tool's own name is the tag.
     Form::Named(tags(Head::TAG, TagStyle::named(), &[])),
@@ -106,6 +110,14 @@ macro_rules! dsml_close {
         ]
     };
 }
+
+/// A JSON object with all arguments, in an element behind the name.
+const fn in_arguments(head: Head) -> Form {
+    Form::Named(NamedStyle { head, arguments: Arguments::Json, end: &["</arguments>"], list: false })
+}
+
+/// Calls that may stand after the wrapper of any row.
+pub(crate) const IN_ELEMENTS: &[Form] = &[IN_NAME, IN_TOOL_NAME];
 
 pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("qwen3_coder", QWEN)
@@ -215,6 +227,18 @@ pub(super) const ROWS: &[Dialect] = &[
         .close(&["</minimax:tool_call>"])
         .on_lines()
         .stops(&["[e~["]),
+    // As models write it that have learned from those of Anthropic.
+    Dialect::new(
+        "anthropic_xml",
+        &[Form::Named(tags(
+            Head::attribute("<antml:invoke ", "name", ">"),
+            TagStyle::new(Head::attribute("<antml:parameter ", "name", ">"), "</antml:parameter>").cdata(),
+            &["</antml:invoke>"],
+        ))],
+    )
+    .delimiters(&[Delimiter::wrapper("<antml:function_calls>"), Delimiter::inner("<antml:invoke ")])
+    .close(&["</antml:function_calls>"])
+    .on_lines(),
     Dialect::new(
         "minimax_m3",
         &[Form::Named(tags(
@@ -308,6 +332,43 @@ pub(super) const ROWS: &[Dialect] = &[
         ],
     )
     .delimiters(&[Delimiter::call("<function name="), Delimiter::call("<functionname=")]),
+    Dialect::new(
+        "mcp_tags",
+        &[
+            in_arguments(Head::AfterId {
+                open: "<server_name>",
+                before: "</server_name>\n<tool_name>",
+                close: "</tool_name>\n<arguments>",
+            }),
+            in_arguments(Head::between("<tool_name>", &["</tool_name>\n<arguments>"])),
+            Form::Named(tags(
+                Head::AfterId {
+                    open: "<server_name>",
+                    before: "</server_name>\n<tool_name>",
+                    close: "</tool_name>",
+                },
+                ANY_PARAMETERS,
+                &[],
+            )),
+            IN_TOOL_NAME,
+        ],
+    )
+    .delimiters(&[Delimiter::wrapper("<use_mcp_tool>")])
+    .close(&["</use_mcp_tool>"])
+    .on_lines(),
+    Dialect::new(
+        "tool_use_tags",
+        &[
+            in_arguments(Head::between("<name>", &["</name>\n<arguments>"])),
+            IN_NAME,
+            IN_TOOL_NAME,
+            Form::Json(JsonStyle::PLAIN),
+        ],
+    )
+    .delimiters(&[Delimiter::wrapper("<tool_use>")])
+    .close(&["</tool_use>"])
+    .on_lines()
+    .results("<tool_use_result>\n<result>{content}</result>\n</tool_use_result>"),
 ];
 
 /// Calls that begin so, as Step 3 writes them or forgets a part of it.

@@ -144,30 +144,12 @@ pub(super) const ROWS: &[Dialect] = &[
     .close(&["<|plamo:end_tool_requests:plamo|>"])
     .thinking(&[("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>")])
     .noise(&["<|plamo:tag|>", "<|plamo:msg|>"]),
-    Dialect::new(
-        "mcp_tags",
-        &[
-            json(
-                Head::AfterId {
-                    open: "<server_name>",
-                    before: "</server_name>\n<tool_name>",
-                    close: "</tool_name>\n<arguments>",
-                },
-                MCP_END,
-            ),
-            json(Head::between("<tool_name>", &["</tool_name>\n<arguments>"]), MCP_END),
-        ],
-    )
-    .delimiters(&[Delimiter::wrapper("<use_mcp_tool>")])
-    .close(&["</use_mcp_tool>"])
-    .on_lines(),
     Dialect::new("qwen_agent", &[json(spaced(&["\n✿ARGS✿: ", "\n✿ARGS✿:"]), &[])])
         .delimiters(&[Delimiter::line("✿FUNCTION✿:")])
         .close(&["✿RESULT✿:", "✿RESULT✿"])
         .open_ended(),
 ];
 
-const MCP_END: &[&str] = &["</arguments>"];
 const KIMI_END: &[&str] = &["<|tool_call_end|>"];
 
 /// A name with a namespace and an id, after such a delimiter.

@@ -259,6 +259,18 @@ fn b1_white_space_around_a_name_is_not_of_the_name() {
 }
 
 #[test]
+fn b1_name_and_arguments_may_be_elements_after_any_wrapper() {
+    let elements = "<name>lamp</name>\n  <arguments>{\"room\": \"hall\"}</arguments>";
+    let wrappers = [
+        ("<function_call>", "</function_call>"),
+        ("<tool_calls>\n", "\n</tool_calls>"),
+        ("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
+    ];
+    let texts = wrappers.map(|(open, close)| format!("{open}{elements}{close}"));
+    expect_all(&texts, &lamp("hall"));
+}
+
+#[test]
 fn d8_arguments_without_a_value_are_empty() {
     let clock = json!([["clock", {}]]);
     for object in ["{\"name\": \"clock\", \"arguments\": }", "{\"name\": \"clock\", \"parameters\":}"] {
