@@ -40,22 +40,25 @@ pub(super) struct Learned {
     accepted: Cache<Learner, Accepted>,
 }
 
-fn for_a_while<T: Clone + Send + Sync + 'static>() -> Cache<Learner, T> {
-    Cache::builder().time_to_live(MEMORY).max_capacity(MAX_LEARNED).build()
-}
-
 impl Default for Learned {
     fn default() -> Self {
-        Self {
-            for_prompt: for_a_while(),
-            pictures: for_a_while(),
-            without_room: for_a_while(),
-            accepted: for_a_while(),
-        }
+        Self::for_a_while(MEMORY)
     }
 }
 
 impl Learned {
+    fn for_a_while(memory: Duration) -> Self {
+        fn kept<T: Clone + Send + Sync + 'static>(memory: Duration) -> Cache<Learner, T> {
+            Cache::builder().time_to_live(memory).max_capacity(MAX_LEARNED).build()
+        }
+        Self {
+            for_prompt: kept(memory),
+            pictures: kept(memory),
+            without_room: kept(memory),
+            accepted: kept(memory),
+        }
+    }
+
     /// Whether a model does better with the tools in the prompt.
     pub(super) fn prefers_prompt(&self, model: &Learner) -> bool {
         self.for_prompt.get(model).is_some_and(|count| count >= MOST_UNREAD)
@@ -125,6 +128,19 @@ impl Learned {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn b14_what_was_learned_is_forgotten_after_a_while() {
+        let learned = Learned::for_a_while(Duration::from_millis(20));
+        let eve = ("m".to_owned(), Asker::new("default", "eve"));
+        learned.prompt_has_helped(eve.clone(), Evidence::Refusal);
+        learned.takes_pictures(eve.clone(), 0);
+        learned.accepts(eve.clone(), Accepted::default());
+        learned.found_no_room_for_tools(eve.clone());
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!learned.prefers_prompt(&eve) && !learned.has_no_room_for_tools(&eve));
+        assert!(learned.taken_pictures(&eve).is_none() && !learned.accepted.contains_key(&eve));
+    }
 
     #[test]
     fn b14_what_the_requests_of_a_user_make_a_server_say_counts_for_nobody_else() {

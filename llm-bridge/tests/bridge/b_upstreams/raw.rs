@@ -207,6 +207,36 @@ async fn b14_the_template_of_ollama_is_read_from_the_models_file_on_this_machine
 }
 
 #[tokio::test]
+async fn b14_the_file_of_a_model_may_be_set_as_its_template() {
+    let mut file = tempfile::Builder::new().suffix(".GGUF").tempfile().unwrap();
+    file.write_all(&gguf(TEMPLATE)).unwrap();
+    let models = |file: &NamedTempFile| models(Some(ModelRoute::Raw), Some(file.path().to_owned()));
+    // vLLM gives no template.
+    let site = || Site::of_kind("vllm", &["m"]);
+    let piece = |text: &str| {
+        let choice = json!({"index": 0, "text": text, "finish_reason": "stop"});
+        event(&json!({"object": "text_completion", "model": "m", "choices": [choice]}))
+    };
+    let reply = |text: &str| Reply::stream([piece(text), Act::Send(b"data: [DONE]\n\n".to_vec())]);
+    let rack = rack_of(site(), models(&file), vec![reply(CALL), reply("It is 5.")]).await;
+    rack.ask(true).await.expect("It is 5.");
+    let asked = rack.upstream.asked();
+    assert_eq!(asked[0].path, "/v1/completions");
+    let prompt = asked[0].body["prompt"].as_str().unwrap();
+    assert!(prompt.ends_with("[add][math_gcd]<|user|>Go.<|end|><|assistant|>"), "{prompt}");
+    assert_eq!(asked[0].body["stop"], json!(["<|end|>"]), "which the file says");
+
+    let mut other = tempfile::Builder::new().suffix(".gguf").tempfile().unwrap();
+    other.write_all(TEMPLATE.as_bytes()).unwrap();
+    let log = Log::start();
+    let rack = rack_of(site(), models(&other), vec![Answer::text("Hi.").into()]).await;
+    rack.ask(true).await.expect("Hi.");
+    assert_eq!(rack.upstream.asked()[0].path, "/v1/chat/completions");
+    let said = log.text();
+    assert!(said.contains("not a GGUF file") && said.contains(&*other.path().to_string_lossy()), "{said}");
+}
+
+#[tokio::test]
 async fn b14_no_other_file_is_read_for_ollama_and_nothing_of_it_is_reported() {
     const SECRET: &str = "GGUK-secret-of-this-machine";
     let folder = tempfile::tempdir().unwrap();
