@@ -57,4 +57,9 @@ async fn n7_calls_of_the_clients_tools_are_its_own_in_every_form() {
     let call = r#"{"name": "ask_followup_question", "arguments": {"question": "Which?"}}"#;
     expect_untouched("ollama", &format!("<tool_call>\n{call}\n</tool_call>")).await;
     expect_untouched("ollama", &format!("```json\n{call}\n```")).await;
+    // As its prompt for MCP servers has it, and that of Cherry Studio.
+    let arguments = r#"<arguments>{"question": "Which?"}</arguments>"#;
+    let mcp = format!("<server_name>a</server_name>\n<tool_name>ask</tool_name>\n{arguments}");
+    expect_untouched("", &format!("<use_mcp_tool>\n{mcp}\n</use_mcp_tool>")).await;
+    expect_untouched("", &format!("<tool_use>\n  <name>ask</name>\n  {arguments}\n</tool_use>")).await;
 }
