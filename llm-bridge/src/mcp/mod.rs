@@ -7,6 +7,7 @@ mod approval;
 mod authorization;
 mod call;
 mod flow;
+mod ids;
 mod listing;
 mod names;
 mod progress;
@@ -37,6 +38,8 @@ use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use approval::TakesAnswerAlone;
+pub use ids::UniqueIds;
+pub(crate) use ids::in_use;
 pub(crate) use names::names;
 pub use settings::McpSettings;
 
@@ -123,7 +126,7 @@ impl McpServer {
         Self { stopping, ..self }
     }
 
-    /// A server with one visitor, as over standard input and output.
+    /// A server with one visitor, as over standard input and output. Serve it over [`UniqueIds`].
     pub fn for_one(closing: CancellationToken, calls: TaskTracker, mut visitor: Visitor) -> Self {
         visitor.session.get_or_insert_with(|| "".into());
         let one = visitor.clone();

@@ -55,6 +55,11 @@ impl Peer {
         self.write.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
+    /// Has the next request take the id of the last one.
+    pub(crate) fn repeat_id(&mut self) {
+        self.next_id -= 1;
+    }
+
     /// Sends a request and gives its id.
     pub(crate) async fn send(&mut self, method: &str, mut params: Value) -> i64 {
         let id = self.next_id;
