@@ -69,7 +69,7 @@ pub struct McpServer {
     identify: Identify,
     /// The caller of the one request that this instance serves, if the transport has identified it before.
     asking: Option<Visitor>,
-    settings: McpSettings,
+    settings: Arc<McpSettings>,
     /// Over when the sources of tools have answered once, or were waited for long enough.
     answered: Shared<BoxFuture<'static, ()>>,
     /// The running calls, also those of disconnected clients.
@@ -94,7 +94,7 @@ impl McpServer {
         identify: impl Fn(&Extensions) -> Option<Visitor> + Send + Sync + 'static,
     ) -> Self {
         let (stopping, early) = (closing.clone(), Arc::default());
-        let (settings, answered) = (McpSettings::default(), std::future::ready(()).boxed().shared());
+        let (settings, answered) = (Arc::default(), std::future::ready(()).boxed().shared());
         let identify = Arc::new(identify);
         let (succeeds, read) = (false, flow::SessionsRead::default());
         Self { identify, asking: None, settings, answered, calls, read, early, stopping, closing, succeeds }
@@ -113,11 +113,12 @@ impl McpServer {
         settings: McpSettings,
         answered: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
+        let first_list = settings.first_list();
         let waits = async move {
             // What has not come by then is reported as a change.
-            let _ = tokio::time::timeout(settings.first_list(), answered).await;
+            let _ = tokio::time::timeout(first_list, answered).await;
         };
-        Self { settings, answered: waits.boxed().shared(), ..self }
+        Self { settings: Arc::new(settings), answered: waits.boxed().shared(), ..self }
     }
 
     /// Ends subscriptions, which have no end of their own, earlier than calls.
@@ -155,6 +156,7 @@ impl ServerHandler for McpServer {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
         let mut info = ServerConfig::new(capabilities);
         info.server_info = Implementation::new("toolrack", env!("CARGO_PKG_VERSION")).with_title("Toolrack");
+        info.instructions = self.settings.instructions();
         info
     }
 
@@ -165,7 +167,7 @@ impl ServerHandler for McpServer {
     ) -> Result<ListToolsResult, ErrorData> {
         let visitor = self.visitor(&context.extensions)?;
         self.answered.clone().await;
-        listing::page(&visitor, self.settings, request.and_then(|request| request.cursor))
+        listing::page(&visitor, &self.settings, request.and_then(|request| request.cursor))
     }
 
     async fn call_tool(
@@ -209,7 +211,7 @@ impl ServerHandler for McpServer {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        listing::tool(self.asking.as_ref()?, self.settings, name)
+        listing::tool(self.asking.as_ref()?, &self.settings, name)
     }
 
     /// For clients of the earlier revisions, which are notified of changes without asking: of all since this request, so that none

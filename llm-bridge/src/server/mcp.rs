@@ -105,7 +105,7 @@ impl Mcp {
             Some(Visitor { registry, context, session })
         })
         .with_stopping(stopping.clone())
-        .with_settings(settings.mcp, answered(settings.mcp_servers.clone()));
+        .with_settings(settings.mcp.clone(), answered(settings.mcp_servers.clone()));
         if let Some(takeover) = &takeover {
             server = server.succeeding(takeover.succeeds());
         }
@@ -329,7 +329,7 @@ async fn serve(
     let handle = move |mut request: Request, message: Bytes| async move {
         let mut taken = None;
         if let Some((session, id)) = session_of(request.headers()).zip(ids::of(caller, &message).await?) {
-            let Some((holds, sent)) = running.take(session, &id).await else {
+            let Some((holds, sent)) = running.take(caller, session, &id).await else {
                 return Ok(batch::refusal(-32600, Some(&id), &in_use(&id)));
             };
             request.extensions_mut().insert(holds);

@@ -24,8 +24,8 @@ const SENT_WITHIN: Duration = Duration::from_secs(1);
 /// How often to look whether it was sent.
 const LOOKED_FOR: Duration = Duration::from_millis(2);
 
-/// A session, and the id of a request.
-type Key = (String, RequestId);
+/// A user by tenant and name, the session, and the id of a request. A session that another user names is another.
+type Key = ([String; 3], RequestId);
 
 #[derive(Default)]
 pub(super) struct RunningIds(Arc<Mutex<HashMap<Key, Weak<Running>>>>);
@@ -56,8 +56,14 @@ impl Drop for Taken {
 impl RunningIds {
     /// Takes an id; none if another request of the session has it. A client may use an id again as soon as it has the answer, which is
     /// a moment before the answer is over here.
-    pub(super) async fn take(&self, session: &str, id: &RequestId) -> Option<(Holds, Arc<Taken>)> {
-        let key = (session.to_owned(), id.clone());
+    pub(super) async fn take(
+        &self,
+        identity: &Identity,
+        session: &str,
+        id: &RequestId,
+    ) -> Option<(Holds, Arc<Taken>)> {
+        let whose = [identity.registry.tenant(), &identity.caller.user, session].map(str::to_owned);
+        let key = (whose, id.clone());
         let until = Instant::now() + SENT_WITHIN;
         loop {
             match self.0.lock().entry(key.clone()) {
