@@ -28,7 +28,7 @@ pub(crate) fn promises_results(tool: &Tool) -> bool {
 }
 
 /// Defines tools of a registry for a provider.
-pub(crate) fn definer(provider: Provider, strict: bool, registry: &Registry, mcp: McpSettings) -> Definer {
+pub(crate) fn definer(provider: Provider, strict: bool, registry: &Registry, mcp: &McpSettings) -> Definer {
     let definer = Definer::new(provider);
     let definer = if strict { definer.strict() } else { definer };
     match provider {

@@ -25,6 +25,25 @@ pub(crate) fn check_new_user(id: &str) -> Result<(), String> {
     if id.contains(is_invisible) {
         return Err("without characters that nobody sees or that turn the text around".to_owned());
     }
+    if id.split(' ').any(|word| word.is_empty() || word.contains(char::is_whitespace)) {
+        return Err("without spaces at its ends, several together, or others than the usual one".to_owned());
+    }
+    Ok(())
+}
+
+/// The longest name of a key, in bytes.
+const LONGEST_OF_A_KEY: usize = 64;
+
+/// Whether a key may be called this, which is shown to people. Empty is without a name.
+///
+/// # Errors
+/// What it has to be.
+pub(crate) fn check_key_name(name: &str) -> Result<(), String> {
+    if name.len() > LONGEST_OF_A_KEY || name.contains(|c: char| c.is_control() || is_invisible(c)) {
+        return Err(format!(
+            "a text of at most {LONGEST_OF_A_KEY} bytes, without control characters and others that nobody sees"
+        ));
+    }
     Ok(())
 }
 
@@ -33,11 +52,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn m9_the_name_of_a_key_is_short_and_seen_whole() {
+        for name in ["", "laptop", &"x".repeat(LONGEST_OF_A_KEY), "Büro, 2. Stock"] {
+            assert_eq!(check_key_name(name), Ok(()), "{name}");
+        }
+        for name in [&"x".repeat(LONGEST_OF_A_KEY + 1), "lap\ntop", "\u{202e}potpal", "a\0"] {
+            assert!(check_key_name(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
     fn no_new_user_looks_like_another() {
         assert!(check_new_user("ada").is_ok() && check_new_user("می\u{200c}خواهم").is_ok());
         for id in ["ada\u{200b}", "\u{202e}ada", "ada\u{e0041}"] {
             assert!(check_new_user(id).unwrap_err().contains("nobody sees"), "{id:?}");
             assert!(check_identifier(id).is_ok(), "who is there already stays");
+        }
+        assert!(check_new_user("Ada King").is_ok());
+        for id in ["ada ", " ada", "ada  king", "ada\u{a0}king", "ada\u{3000}"] {
+            assert!(check_new_user(id).unwrap_err().contains("spaces"), "{id:?}");
         }
     }
 }

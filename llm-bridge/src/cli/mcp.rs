@@ -7,7 +7,7 @@ use rmcp::{ServiceExt, service::ServerInitializeError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{caller::CallerArguments, serve};
-use crate::mcp::{McpServer, McpSettings, Visitor};
+use crate::mcp::{McpServer, McpSettings, UniqueIds, Visitor};
 
 /// How long cancelled calls may take to be audited.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -58,7 +58,7 @@ pub(super) async fn run(
     let visitor = Visitor { registry, context, session: None };
     let server =
         McpServer::for_one(closing.clone(), calls.clone(), visitor).with_settings(settings, answered);
-    match server.serve_with_ct(streams, closing.clone()).await {
+    match server.serve_with_ct(UniqueIds::over(streams), closing.clone()).await {
         Ok(running) => drop(running.waiting().await),
         // A client may disconnect before it initializes.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}

@@ -1,5 +1,6 @@
 //! The command line of a program with tools: `serve`, `chat`, `tools`, `call` and the rest.
 
+mod account;
 mod address;
 mod answer;
 mod approve;
@@ -181,14 +182,14 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             if Stores::are_there(settings) {
                 let list = async |opened: &Opened| {
                     let caller = opened.caller(&arguments.caller, settings).await?;
-                    tools::list(&arguments, caller, opened.registry(), settings.mcp)
+                    tools::list(&arguments, caller, opened.registry(), &settings.mcp)
                 };
                 return program.with_tools(arguments.caller.tenant(), list).await;
             }
             let registry = program.registry(None).await?;
             program.modules(&registry, None)?.ready().await;
             let caller = arguments.caller.caller(settings, None).await?;
-            let list = async { tools::list(&arguments, caller, &registry, settings.mcp) };
+            let list = async { tools::list(&arguments, caller, &registry, &settings.mcp) };
             let manifests = Arc::new(MemoryManifests::default());
             mcp_servers::ahead(settings, &registry, manifests, connections::without_stores(settings)?, list)
                 .await
@@ -209,7 +210,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
                     // A task that fails has nothing more to wait for.
                     let _ = tokio::join!(asked, servers.settled(Duration::MAX));
                 };
-                mcp::run(streams, caller, registry.clone(), settings.mcp, answered)
+                mcp::run(streams, caller, registry.clone(), settings.mcp.clone(), answered)
             };
             mcp_servers::beside(settings, registry, opened.manifests(), opened.connections(), serve).await
         }
@@ -274,6 +275,11 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         Command::Audit(arguments) => {
             if let Some(done) = arguments.key(settings) {
                 return done;
+            }
+            if let Some(successor) = arguments.successor(settings) {
+                let successor = successor?;
+                let change = Some(successor.change());
+                return with_stores(settings, change, "records", async |_, _| successor.succeed()).await;
             }
             if !Stores::are_there(settings) && arguments.expects_records(settings)? {
                 let place = Stores::place(settings)?;
@@ -407,9 +413,7 @@ async fn made_by_operator<T>(
     make: impl Future<Output = Result<T, String>>,
 ) -> Result<T, String> {
     let Some(change) = change else { return make.await };
-    let named = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
-    let account = named.filter(|name| !name.is_empty()).unwrap_or_else(|| "operator".to_owned());
     // Access to the store is full access.
-    let operator = Caller::new(account, Permission::Owner);
+    let operator = Caller::new(account::account(), Permission::Owner);
     recorded(stores.audit.as_ref(), &operator, Origin::CommandLine, change, make).await?
 }

@@ -66,7 +66,7 @@ pub(super) fn list(
     arguments: &ListArguments,
     caller: Caller,
     registry: &Registry,
-    mcp: McpSettings,
+    mcp: &McpSettings,
 ) -> Result<ExitCode, String> {
     let context = registry.context(caller);
     if let Some(module) = &arguments.module

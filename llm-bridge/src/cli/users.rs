@@ -19,7 +19,7 @@ use super::{
     terminal::one_line,
 };
 use crate::{
-    identifier::check_new_user,
+    identifier::{check_key_name, check_new_user},
     personas::{PersonaChangeError, assign, change_user},
     recorded::Change,
 };
@@ -80,6 +80,9 @@ pub(super) enum KeyCommand {
     Create {
         /// The user's id
         user: String,
+        /// What it is called, such as the device it is on
+        #[arg(long, default_value = "", hide_default_value = true, value_parser = key_name)]
+        name: String,
         /// Let calls with this key name the user they are for; meant for another server that calls this one
         #[arg(long)]
         delegate: bool,
@@ -120,9 +123,10 @@ impl KeyCommand {
     /// For the audit; `None` for commands that only read.
     pub(super) fn change(&self, tenant: &str) -> Option<Change> {
         let (command, arguments) = match self {
-            Self::Create { user, delegate, days } => {
-                ("toolrack key create", json!({"user": user, "delegate": delegate, "days": days}))
-            }
+            Self::Create { user, name, delegate, days } => (
+                "toolrack key create",
+                json!({"user": user, "name": name, "delegate": delegate, "days": days}),
+            ),
             Self::Revoke { id } => ("toolrack key revoke", json!({"key": id})),
             Self::List => return None,
         };
@@ -132,6 +136,11 @@ impl KeyCommand {
 
 fn user_id(text: &str) -> Result<String, String> {
     check_new_user(text).map_err(|rule| format!("a user's id has to be {rule}"))?;
+    Ok(text.to_owned())
+}
+
+fn key_name(text: &str) -> Result<String, String> {
+    check_key_name(text).map_err(|rule| format!("the name of a key has to be {rule}"))?;
     Ok(text.to_owned())
 }
 
@@ -318,13 +327,13 @@ pub(super) async fn keys(
     place: &str,
 ) -> Result<ExitCode, String> {
     match command {
-        KeyCommand::Create { user, delegate, days } => {
+        KeyCommand::Create { user, name, delegate, days } => {
             known(store, tenant, &user).await?;
             let now = SystemClock.now();
             let generated = ApiKey::generate(tenant, &user, delegate, now);
             let (key, secret) = generated.map_err(|fault| fault.to_string())?;
             let expires_at = days.map(|days| now + SignedDuration::from_hours(24 * i64::from(days)));
-            let key = ApiKey { expires_at, ..key };
+            let key = ApiKey { name, expires_at, ..key };
             let id = key.id.clone();
             let until =
                 expires_at.map(|at| format!(" It is valid until {}.", second(at))).unwrap_or_default();
@@ -344,17 +353,17 @@ pub(super) async fn keys(
         }
         KeyCommand::List => {
             warn_of_tenant(store, tenant).await;
-            let mut table = table(["key", "user", "delegate", "since", "expires", "revoked"]);
+            let mut table =
+                table(["key", "user", "name", "delegate", "since", "expires", "last used", "revoked"]);
             let keys = store.keys(tenant).await?;
             let total = count(keys.len(), "key");
             for key in keys {
                 let [expires, revoked] =
                     [key.expires_at, key.revoked_at].map(|at| at.map_or("no".to_owned(), second));
-                let delegate = if key.delegate { "yes" } else { "no" };
-                table.add_row(
-                    [key.id, key.user, delegate.to_owned(), second(key.created_at), expires, revoked]
-                        .map(|cell| one_line(&cell)),
-                );
+                let (delegate, since) = (if key.delegate { "yes" } else { "no" }, second(key.created_at));
+                let used = key.last_used_at.map_or("never".to_owned(), second);
+                let row = [key.id, key.user, key.name, delegate.to_owned(), since, expires, used, revoked];
+                table.add_row(row.map(|cell| one_line(&cell)));
             }
             print_line(table)?;
             tell(format_args!("{total} in {place}"));

@@ -153,7 +153,7 @@ impl<'r> Call<'r> {
         request: &'r RequestContext<RoleServer>,
         way: Way,
     ) -> Self {
-        let own_name = || names::own_name(&visitor.registry, server.settings, &wanted.name);
+        let own_name = || names::own_name(&visitor.registry, &server.settings, &wanted.name);
         let mut name = own_name();
         if name.is_none() {
             // A client that knows the tool from before may call it without a list.
@@ -288,7 +288,7 @@ impl<'r> Call<'r> {
     }
 
     fn names(&self) -> WireNames {
-        names::names(&self.visitor.registry, self.server.settings)
+        names::names(&self.visitor.registry, &self.server.settings)
     }
 
     /// The outcome in the protocol's form. Errors that a model can act on are results; an unknown tool is an error.

@@ -22,7 +22,7 @@ const AFTER: &str = "after:";
 /// The page at a cursor.
 pub(super) fn page(
     visitor: &Visitor,
-    settings: McpSettings,
+    settings: &McpSettings,
     cursor: Option<String>,
 ) -> Result<ListToolsResult, ErrorData> {
     let after = match &cursor {
@@ -59,7 +59,7 @@ fn name(definition: &Value) -> &str {
 }
 
 /// A tool with its input schema, by its MCP name.
-pub(super) fn tool(visitor: &Visitor, settings: McpSettings, name: &str) -> Option<Tool> {
+pub(super) fn tool(visitor: &Visitor, settings: &McpSettings, name: &str) -> Option<Tool> {
     let own_name = names::own_name(&visitor.registry, settings, name)?;
     let selection = visitor.registry.select(&visitor.context);
     let schema = selection.get(&own_name)?.spec().input_schema.as_object()?.clone();

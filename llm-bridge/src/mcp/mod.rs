@@ -7,6 +7,7 @@ mod approval;
 mod authorization;
 mod call;
 mod flow;
+mod ids;
 mod listing;
 mod names;
 mod progress;
@@ -37,6 +38,8 @@ use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use approval::TakesAnswerAlone;
+pub use ids::UniqueIds;
+pub(crate) use ids::in_use;
 pub(crate) use names::names;
 pub use settings::McpSettings;
 
@@ -66,7 +69,7 @@ pub struct McpServer {
     identify: Identify,
     /// The caller of the one request that this instance serves, if the transport has identified it before.
     asking: Option<Visitor>,
-    settings: McpSettings,
+    settings: Arc<McpSettings>,
     /// Over when the sources of tools have answered once, or were waited for long enough.
     answered: Shared<BoxFuture<'static, ()>>,
     /// The running calls, also those of disconnected clients.
@@ -91,7 +94,7 @@ impl McpServer {
         identify: impl Fn(&Extensions) -> Option<Visitor> + Send + Sync + 'static,
     ) -> Self {
         let (stopping, early) = (closing.clone(), Arc::default());
-        let (settings, answered) = (McpSettings::default(), std::future::ready(()).boxed().shared());
+        let (settings, answered) = (Arc::default(), std::future::ready(()).boxed().shared());
         let identify = Arc::new(identify);
         let (succeeds, read) = (false, flow::SessionsRead::default());
         Self { identify, asking: None, settings, answered, calls, read, early, stopping, closing, succeeds }
@@ -110,11 +113,12 @@ impl McpServer {
         settings: McpSettings,
         answered: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
+        let first_list = settings.first_list();
         let waits = async move {
             // What has not come by then is reported as a change.
-            let _ = tokio::time::timeout(settings.first_list(), answered).await;
+            let _ = tokio::time::timeout(first_list, answered).await;
         };
-        Self { settings, answered: waits.boxed().shared(), ..self }
+        Self { settings: Arc::new(settings), answered: waits.boxed().shared(), ..self }
     }
 
     /// Ends subscriptions, which have no end of their own, earlier than calls.
@@ -123,7 +127,7 @@ impl McpServer {
         Self { stopping, ..self }
     }
 
-    /// A server with one visitor, as over standard input and output.
+    /// A server with one visitor, as over standard input and output. Serve it over [`UniqueIds`].
     pub fn for_one(closing: CancellationToken, calls: TaskTracker, mut visitor: Visitor) -> Self {
         visitor.session.get_or_insert_with(|| "".into());
         let one = visitor.clone();
@@ -152,6 +156,7 @@ impl ServerHandler for McpServer {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
         let mut info = ServerConfig::new(capabilities);
         info.server_info = Implementation::new("toolrack", env!("CARGO_PKG_VERSION")).with_title("Toolrack");
+        info.instructions = self.settings.instructions();
         info
     }
 
@@ -162,7 +167,7 @@ impl ServerHandler for McpServer {
     ) -> Result<ListToolsResult, ErrorData> {
         let visitor = self.visitor(&context.extensions)?;
         self.answered.clone().await;
-        listing::page(&visitor, self.settings, request.and_then(|request| request.cursor))
+        listing::page(&visitor, &self.settings, request.and_then(|request| request.cursor))
     }
 
     async fn call_tool(
@@ -206,7 +211,7 @@ impl ServerHandler for McpServer {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        listing::tool(self.asking.as_ref()?, self.settings, name)
+        listing::tool(self.asking.as_ref()?, &self.settings, name)
     }
 
     /// For clients of the earlier revisions, which are notified of changes without asking: of all since this request, so that none

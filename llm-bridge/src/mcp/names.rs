@@ -8,14 +8,14 @@ use super::McpSettings;
 
 /// The names of all tools, also of those that are off or not for the caller: as long as a tool is registered, its name stands for no
 /// other, whatever has changed since the client's last list.
-pub(crate) fn names(registry: &Registry, settings: McpSettings) -> WireNames {
+pub(crate) fn names(registry: &Registry, settings: &McpSettings) -> WireNames {
     let mut names = if settings.dotted_names { WireNames::dotted() } else { WireNames::default() };
     names.assign_all(registry.list_all(true).iter().map(|tool| tool.name()));
     names
 }
 
 /// The name in the registry of the tool that a client calls, if there is one.
-pub(super) fn own_name(registry: &Registry, settings: McpSettings, name: &str) -> Option<String> {
+pub(super) fn own_name(registry: &Registry, settings: &McpSettings, name: &str) -> Option<String> {
     if registry.get(name).is_some() {
         return Some(name.to_owned());
     }

@@ -28,6 +28,7 @@ use super::{
     identity::Identity,
     name::Name,
     openapi::Operation,
+    pages::{Page, Place},
     users::is_above,
 };
 use crate::recorded::answer_approval;
@@ -114,19 +115,31 @@ impl JsonSchema for Shown {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ApprovalList {
     approvals: Vec<Shown>,
+    /// `after` of the next request; null where there are no more.
+    next: Option<String>,
 }
 
 pub(super) fn list_operation() -> Operation {
-    Operation::new(Method::GET, "Approvals", "list_approvals", "The calls that require human approval")
-        .details("Users see their own, admins those of everybody whose level is not above theirs.")
-        .answers::<ApprovalList>(200, "The pending approvals.")
+    let operation =
+        Operation::new(Method::GET, "Approvals", "list_approvals", "The calls that require human approval")
+            .details("Users see their own, admins those of everybody whose level is not above theirs.")
+            .answers::<ApprovalList>(200, "The pending approvals, oldest first.");
+    Page::operation(operation)
 }
 
-pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Response, ApiError> {
+/// Where an approval or question stands among those that wait.
+pub(super) fn place(kept: &Approval) -> Place {
+    (kept.requested_at, kept.id.clone())
+}
+
+pub(super) async fn list(Extension(identity): Extension<Identity>, page: Page) -> Result<Response, ApiError> {
     let reader = identity.clone();
-    let shown =
-        |pending: Vec<Approval>| ApprovalList { approvals: pending.iter().map(Shown::from).collect() };
-    identity.read_json(async move { pending(&reader).await }, shown).await
+    let read = async move { Ok::<_, ApiError>(page.of(pending(&reader).await?, place)) };
+    let shown = |(pending, next): (Vec<Approval>, _)| ApprovalList {
+        approvals: pending.iter().map(Shown::from).collect(),
+        next,
+    };
+    identity.read_json(read, shown).await
 }
 
 pub(super) fn answer_operation() -> Operation {

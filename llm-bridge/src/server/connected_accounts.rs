@@ -15,6 +15,7 @@ use super::{
     api_error::ApiError,
     name::Name,
     openapi::Operation,
+    pages::{Page, named},
     query::QueryParameters,
     routes::Routes,
     users::may_change,
@@ -45,10 +46,12 @@ struct ConnectedAccount {
 #[derive(Serialize, JsonSchema)]
 struct ConnectedAccounts {
     accounts: Vec<ConnectedAccount>,
+    /// `after` of the next request; null where there are no more.
+    next: Option<String>,
 }
 
 fn list_operation() -> Operation {
-    Operation::new(
+    let operation = Operation::new(
         Method::GET,
         "MCP",
         "list_connected_accounts",
@@ -56,22 +59,23 @@ fn list_operation() -> Operation {
     )
     .details("With those that all users share.")
     .answers::<ConnectedAccounts>(200, "The accounts, by server and user.")
-    .refuses(403, NOT_ADMIN)
+    .refuses(403, NOT_ADMIN);
+    Page::operation(operation)
 }
 
-async fn list(Admin(identity): Admin) -> Result<Json<ConnectedAccounts>, ApiError> {
+async fn list(Admin(identity): Admin, page: Page) -> Result<Json<ConnectedAccounts>, ApiError> {
     let Some(connections) = identity.connections() else {
-        return Ok(Json(ConnectedAccounts { accounts: Vec::new() }));
+        return Ok(Json(ConnectedAccounts { accounts: Vec::new(), next: None }));
     };
     let tenant = identity.registry.tenant();
     let mut all = connections.all().await?;
     all.retain(|account| account.tenant == tenant || account.tenant.is_empty());
-    all.sort_by(|a, b| (&a.server, &a.user).cmp(&(&b.server, &b.user)));
+    let (all, next) = page.of(all, |account| named(&format!("{}/{}", account.server, account.user)));
     let accounts = all.into_iter().map(|account| {
         let StoredAccount { tenant: _, user, server, since, issuer } = account;
         ConnectedAccount { server, user: Some(user).filter(|user| !user.is_empty()), since, issuer }
     });
-    Ok(Json(ConnectedAccounts { accounts: accounts.collect() }))
+    Ok(Json(ConnectedAccounts { accounts: accounts.collect(), next }))
 }
 
 /// Whose account.

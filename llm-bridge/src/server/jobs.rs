@@ -17,6 +17,7 @@ use super::{
     api_error::ApiError,
     name::Name,
     openapi::Operation,
+    pages::Page,
 };
 
 /// A scheduled call as it is listed.
@@ -79,20 +80,29 @@ impl From<Job> for ListedJob {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct JobList {
     jobs: Vec<ListedJob>,
+    /// `after` of the next request; null where there are no more.
+    next: Option<String>,
 }
 
 pub(super) fn list_operation() -> Operation {
-    Operation::new(Method::GET, "Schedule", "list_jobs", "The tenant's scheduled calls")
+    let operation = Operation::new(Method::GET, "Schedule", "list_jobs", "The tenant's scheduled calls")
         .answers::<JobList>(200, "The calls, the next first.")
-        .refuses(403, NOT_ADMIN)
+        .refuses(403, NOT_ADMIN);
+    Page::operation(operation)
 }
 
-pub(super) async fn list(State(app): State<App>, Admin(identity): Admin) -> Result<Json<JobList>, ApiError> {
+pub(super) async fn list(
+    State(app): State<App>,
+    Admin(identity): Admin,
+    page: Page,
+) -> Result<Json<JobList>, ApiError> {
     let jobs = match &app.settings.schedule {
         Some(schedule) => schedule.of_tenant(identity.registry.tenant()).await?,
         None => Vec::new(),
     };
-    Ok(Json(JobList { jobs: jobs.into_iter().map(ListedJob::from).collect() }))
+    // One that is made between two requests moves behind, so that none is left out.
+    let (jobs, next) = page.of(jobs, |job| (job.next_run, job.id.clone()));
+    Ok(Json(JobList { jobs: jobs.into_iter().map(ListedJob::from).collect(), next }))
 }
 
 pub(super) fn remove_operation() -> Operation {

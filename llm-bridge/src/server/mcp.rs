@@ -2,6 +2,7 @@
 
 mod accepted;
 mod batch;
+mod ids;
 mod open;
 
 use std::{
@@ -33,6 +34,7 @@ use toolrack_remote::mcp::McpServers;
 
 use self::{
     batch::Form,
+    ids::RunningIds,
     open::{GIVES_WAY_AFTER, MAX_SESSIONS, OpenSessions, Opening},
 };
 use super::{
@@ -47,7 +49,7 @@ use super::{
     routes::Routes,
 };
 use crate::{
-    mcp::{McpServer, TakesAnswerAlone, Visitor},
+    mcp::{McpServer, TakesAnswerAlone, Visitor, in_use},
     takeover::{Elsewhere, Message, Takeover},
     traces,
 };
@@ -70,6 +72,7 @@ pub(super) struct Mcp {
     server: McpServer,
     config: StreamableHttpServerConfig,
     sessions: OpenSessions,
+    running: RunningIds,
     stopping: CancellationToken,
     closing: CancellationToken,
     closing_is_watched: Once,
@@ -102,7 +105,7 @@ impl Mcp {
             Some(Visitor { registry, context, session })
         })
         .with_stopping(stopping.clone())
-        .with_settings(settings.mcp, answered(settings.mcp_servers.clone()));
+        .with_settings(settings.mcp.clone(), answered(settings.mcp_servers.clone()));
         if let Some(takeover) = &takeover {
             server = server.succeeding(takeover.succeeds());
         }
@@ -119,6 +122,7 @@ impl Mcp {
             server,
             config,
             sessions,
+            running: RunningIds::default(),
             stopping,
             closing,
             closing_is_watched,
@@ -321,13 +325,23 @@ async fn serve(
     mcp.pass_back(request.headers(), &message).await;
     let (_coming_over, session) = mcp.coming_over(&mut request, &visitor).await;
     let (service, caller) = (&service, &identity);
-    let handle = move |request: Request, message: Bytes| async move {
+    let running = &mcp.running;
+    let handle = move |mut request: Request, message: Bytes| async move {
+        let mut taken = None;
+        if let Some((session, id)) = session_of(request.headers()).zip(ids::of(caller, &message).await?) {
+            let Some((holds, sent)) = running.take(caller, session, &id).await else {
+                return Ok(batch::refusal(-32600, Some(&id), &in_use(&id)));
+            };
+            request.extensions_mut().insert(holds);
+            taken = Some(sent);
+        }
         let service = service.clone();
         let handling = Box::pin(async move { service.handle(request).await });
-        Ok::<Response, ApiError>(match begun(caller, message, handling).await? {
+        let answer = match begun(caller, message, handling).await? {
             (Poll::Ready(answer), _) => answer.map(Body::new),
             (Poll::Pending, handling) => handling.await.map(Body::new),
-        })
+        };
+        Ok::<Response, ApiError>(ids::until_sent(answer, taken))
     };
     let form = match request.method() == Method::POST {
         true => form_of(&identity, request.headers(), &message).await,
@@ -336,7 +350,7 @@ async fn serve(
     let answer = match form {
         Ok(Form::One) => handle(request, message).await,
         Ok(Form::Batch(messages)) => batch::answers(request.into_parts().0, messages, handle).await,
-        Ok(Form::Wrong(code, message)) => Ok(batch::refusal(code, &message)),
+        Ok(Form::Wrong(code, message)) => Ok(batch::refusal(code, None, &message)),
         Err(error) => Err(error),
     };
     let mut answer = match answer {

@@ -49,6 +49,7 @@ mod origins;
 mod page;
 #[cfg(feature = "page")]
 mod page_documents;
+mod pages;
 mod passed;
 mod personas;
 mod protected_resource;

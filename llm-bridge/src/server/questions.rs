@@ -18,10 +18,12 @@ use serde_json::{Map, Value};
 use super::{
     App,
     api_error::ApiError,
+    approvals,
     body::{Body, JsonBody},
     identity::Identity,
     name::Name,
     openapi::Operation,
+    pages::Page,
 };
 
 /// The user's answer.
@@ -74,24 +76,31 @@ impl Shown {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct QuestionList {
     questions: Vec<Shown>,
+    /// `after` of the next request; null where there are no more.
+    next: Option<String>,
 }
 
 pub(super) fn list_operation() -> Operation {
-    Operation::new(
+    let operation = Operation::new(
         Method::GET,
         "Questions",
         "list_questions",
         "The questions of tools that wait for an answer",
     )
     .details("Each user sees their own.")
-    .answers::<QuestionList>(200, "The pending questions, oldest first.")
+    .answers::<QuestionList>(200, "The pending questions, oldest first.");
+    Page::operation(operation)
 }
 
-pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Response, ApiError> {
+pub(super) async fn list(Extension(identity): Extension<Identity>, page: Page) -> Result<Response, ApiError> {
     let (registry, user) = (identity.registry.clone(), identity.caller.user.clone());
-    let own = async move { registry.pending_questions_of(&user).await };
-    let shown =
-        |own: Vec<Approval>| QuestionList { questions: own.into_iter().filter_map(Shown::of).collect() };
+    let own = async move {
+        Ok::<_, ApiError>(page.of(registry.pending_questions_of(&user).await?, approvals::place))
+    };
+    let shown = |(own, next): (Vec<Approval>, _)| QuestionList {
+        questions: own.into_iter().filter_map(Shown::of).collect(),
+        next,
+    };
     identity.read_json(own, shown).await
 }
 

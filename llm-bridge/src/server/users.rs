@@ -25,9 +25,14 @@ use super::{
     identity::Identity,
     name::Name,
     openapi::Operation,
+    pages::{Page, named},
     routes::Routes,
 };
-use crate::{identifier::check_new_user, personas::change_user, removal::remove_user};
+use crate::{
+    identifier::{check_key_name, check_new_user},
+    personas::change_user,
+    removal::remove_user,
+};
 
 pub(super) const ABOVE: &str =
     "The user is not an admin, or has a lower level than the one that is meant (`permission_denied`).";
@@ -102,26 +107,30 @@ impl ListedUser {
 #[derive(Serialize, JsonSchema)]
 struct UserList {
     users: Vec<ListedUser>,
+    /// `after` of the next request; null where there are no more.
+    next: Option<String>,
 }
 
 fn list_operation() -> Operation {
-    Operation::new(Method::GET, "Users", "list_users", "The users of the tenant")
+    let operation = Operation::new(Method::GET, "Users", "list_users", "The users of the tenant")
         .answers::<UserList>(200, "The users, by id.")
-        .refuses(403, NOT_ADMIN)
+        .refuses(403, NOT_ADMIN);
+    Page::operation(operation)
 }
 
-async fn list(Admin(identity): Admin) -> Result<Json<UserList>, ApiError> {
+async fn list(Admin(identity): Admin, page: Page) -> Result<Json<UserList>, ApiError> {
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let mut valid: BTreeMap<String, usize> = BTreeMap::new();
     let now = SystemClock.now();
     for key in store.keys(tenant).await?.into_iter().filter(|key| key.is_valid(now)) {
         *valid.entry(key.user).or_default() += 1;
     }
-    let users = store.users(tenant).await?.into_iter().map(|user| {
+    let (users, next) = page.of(store.users(tenant).await?, |user| named(&user.id));
+    let users = users.into_iter().map(|user| {
         let keys = valid.get(&user.id).copied().unwrap_or(0);
         ListedUser::new(user, keys)
     });
-    Ok(Json(UserList { users: users.collect() }))
+    Ok(Json(UserList { users: users.collect(), next }))
 }
 
 /// A new user.
@@ -240,20 +249,35 @@ struct ListedKey {
     id: String,
     /// The user whose it is.
     user: String,
+    /// What it is called, such as the device it is on; may be empty.
+    name: String,
     /// Whether calls with it may name the user that they are for.
     delegate: bool,
     /// When it was made (UTC).
     created_at: Timestamp,
     /// Until when it opens anything (UTC); `null` is until it is revoked.
     expires_at: Option<Timestamp>,
+    /// When it was last used (UTC), to a minute; `null` if it never was.
+    last_used_at: Option<Timestamp>,
     /// When it was revoked (UTC).
     revoked_at: Option<Timestamp>,
 }
 
 impl From<ApiKey> for ListedKey {
     fn from(key: ApiKey) -> Self {
-        let ApiKey { id, tenant: _, user, sha256: _, delegate, created_at, expires_at, revoked_at } = key;
-        Self { id, user, delegate, created_at, expires_at, revoked_at }
+        let ApiKey {
+            id,
+            tenant: _,
+            user,
+            name,
+            sha256: _,
+            delegate,
+            created_at,
+            expires_at,
+            last_used_at,
+            revoked_at,
+        } = key;
+        Self { id, user, name, delegate, created_at, expires_at, last_used_at, revoked_at }
     }
 }
 
@@ -261,17 +285,21 @@ impl From<ApiKey> for ListedKey {
 #[derive(Serialize, JsonSchema)]
 struct KeyList {
     keys: Vec<ListedKey>,
+    /// `after` of the next request; null where there are no more.
+    next: Option<String>,
 }
 
 fn list_keys_operation() -> Operation {
-    Operation::new(Method::GET, "Users", "list_keys", "The keys of the tenant's users")
-        .answers::<KeyList>(200, "The keys, also those that are revoked or have expired.")
-        .refuses(403, NOT_ADMIN)
+    let operation = Operation::new(Method::GET, "Users", "list_keys", "The keys of the tenant's users")
+        .answers::<KeyList>(200, "The keys, oldest first, also those that are revoked or have expired.")
+        .refuses(403, NOT_ADMIN);
+    Page::operation(operation)
 }
 
-async fn list_keys(Admin(identity): Admin) -> Result<Json<KeyList>, ApiError> {
+async fn list_keys(Admin(identity): Admin, page: Page) -> Result<Json<KeyList>, ApiError> {
     let keys = identity.stored.store().keys(identity.registry.tenant()).await?;
-    Ok(Json(KeyList { keys: keys.into_iter().map(ListedKey::from).collect() }))
+    let (keys, next) = page.of(keys, |key| (key.created_at, key.id.clone()));
+    Ok(Json(KeyList { keys: keys.into_iter().map(ListedKey::from).collect(), next }))
 }
 
 /// Whose key is made.
@@ -280,6 +308,9 @@ async fn list_keys(Admin(identity): Admin) -> Result<Json<KeyList>, ApiError> {
 struct NewKey {
     /// The user's id.
     user: String,
+    /// What it is called, such as the device it is on.
+    #[serde(default)]
+    name: String,
     /// Whether calls with it may name the user that they are for; meant for another server that calls this one.
     #[serde(default)]
     delegate: bool,
@@ -306,14 +337,17 @@ fn create_key_operation() -> Operation {
         .details("The answer has the key, which is not kept and cannot be had again.")
         .reads::<NewKey>()
         .answers::<CreatedKey>(201, "The key.")
-        .refuses(400, "`expires_at` is not in the future (`invalid_request_error`, `param` is `expires_at`).")
+        .refuses(
+            400,
+            "`expires_at` is not in the future, or `name` is no name (`invalid_request_error`, with the field as `param`).",
+        )
         .refuses(403, ABOVE)
         .refuses(404, "There is no such user (`user_not_found`).")
 }
 
 async fn create_key(
     Admin(identity): Admin,
-    JsonBody(NewKey { user, delegate, expires_at }): JsonBody<NewKey>,
+    JsonBody(NewKey { user, name, delegate, expires_at }): JsonBody<NewKey>,
 ) -> Result<(StatusCode, Json<CreatedKey>), ApiError> {
     known(&identity, &user).await?;
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
@@ -324,11 +358,13 @@ async fn create_key(
             format!("`expires_at` is {past}, which is not in the future"),
         ));
     }
+    check_key_name(&name)
+        .map_err(|rule| ApiError::invalid("name", format!("the name of a key has to be {rule}")))?;
     let generated = ApiKey::generate(tenant, &user, delegate, now);
     let (key, secret) = generated.map_err(|fault| ApiError::internal(fault.to_string()))?;
-    let key = ApiKey { expires_at, ..key };
+    let arguments = json!({"user": user, "name": name, "delegate": delegate, "expires_at": expires_at});
+    let key = ApiKey { name, expires_at, ..key };
     let put = store.put_key(key.clone());
-    let arguments = json!({"user": user, "delegate": delegate, "expires_at": expires_at});
     // The user may have gone meanwhile.
     if !admin::change(&identity, "toolrack key create", arguments, put).await? {
         return Err(unknown(&user));

@@ -67,7 +67,7 @@ async fn define(
     let provider = format.unwrap_or(Provider::OpenAi);
     let selection = identity.registry.select(&identity.context());
     let tools = selection.tools().iter().map(|tool| subject(tool));
-    let made = definer(provider, strict, &identity.registry, app.settings.mcp).definitions(tools);
+    let made = definer(provider, strict, &identity.registry, &app.settings.mcp).definitions(tools);
     let losses = made.losses.iter().map(ToString::to_string);
     let notes = losses.chain(made.left_out.iter().map(ToString::to_string)).collect();
     Json(ToolDefinitions { definitions: made.list, notes })

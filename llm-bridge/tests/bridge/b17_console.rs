@@ -152,8 +152,13 @@ async fn u29_an_admin_adds_users_and_keys_and_none_above() {
     assert_eq!((status, &eve["level"], &eve["keys"]), (StatusCode::CREATED, &json!("guest"), &json!(0)));
     let again = post("/api/users", json!({"id": "eve", "level": "user"})).await;
     assert_eq!((again.0, &again.1["error"]["type"]), (StatusCode::CONFLICT, &json!("user_exists")));
-    let (status, made) = post("/api/keys", json!({"user": "eve"})).await;
-    assert_eq!(status, StatusCode::CREATED);
+    let (status, made) = post("/api/keys", json!({"user": "eve", "name": "laptop"})).await;
+    assert_eq!(
+        (status, &made["name"], &made["last_used_at"]),
+        (StatusCode::CREATED, &json!("laptop"), &Value::Null)
+    );
+    let nameless = post("/api/keys", json!({"user": "eve", "name": "lap\ntop"})).await;
+    assert_eq!((nameless.0, &nameless.1["error"]["param"]), (StatusCode::BAD_REQUEST, &json!("name")));
     let key = made["key"].as_str().unwrap().to_owned();
     let account = async || send(&rack, Method::GET, "/api/account", &key, Value::Null).await;
     assert_eq!(account().await.1["user"], "eve");
@@ -169,6 +174,8 @@ async fn u29_an_admin_adds_users_and_keys_and_none_above() {
     let (_, keys) = send(&rack, Method::GET, "/api/keys", &root, Value::Null).await;
     let until: Vec<_> = keys["keys"].as_array().unwrap().iter().map(|key| &key["expires_at"]).collect();
     assert_eq!(until, [&Value::Null, &Value::Null, &Value::Null, &json!("2999-01-01T00:00:00Z")]);
+    let of_eve = keys["keys"].as_array().unwrap().iter().find(|key| key["user"] == "eve").unwrap();
+    assert!(of_eve["name"] == "laptop" && of_eve["last_used_at"].is_string(), "{of_eve}");
     assert!(!keys.to_string().contains("sha256") && !keys.to_string().contains(&key), "{keys}");
 
     // An admin makes nobody an owner, and has no say over one.

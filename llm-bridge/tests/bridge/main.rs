@@ -16,6 +16,7 @@ mod b17_chats_store;
 mod b17_console;
 mod b17_console_upkeep;
 mod b17_document_processing;
+mod b17_pages;
 mod b17_rules;
 mod b20_flow;
 mod b21_asked_of_others;

@@ -249,6 +249,10 @@ async fn a_key_that_is_unknown_revoked_or_missing_opens_nothing() {
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert_eq!(rack.call(&ada, "echo").await.status(), StatusCode::UNAUTHORIZED);
 
+    // Its last use was noted, though what was refused was none.
+    let used = rack.store.keys("default").await.unwrap()[0].last_used_at.expect("it was never used");
+    assert!(Timestamp::now().duration_since(used).as_secs() < 60, "{used}");
+
     // One that expires opens nothing from then on, also where it was believed just before.
     let put = async |expires_at| {
         let (key, secret) = ApiKey::generate("default", "ada", false, Timestamp::now()).unwrap();

@@ -116,10 +116,11 @@ export async function consoleOfAdmins(browser) {
     if (!/^trk_/.test(await page.locator('#new-key code').innerText())) throw new Error('no key');
     await page.click('#new-key .bar button');
     await page.selectOption('#key-days', '30');
+    await page.fill('#key-name', 'phone');
     await page.click('button[title="Make a key for ada"]');
     await page.waitForSelector('#new-key code');
     await page.waitForSelector('table[aria-label="Keys"] td:has-text("valid until")');
-    await page.locator('table[aria-label="Keys"] tr', { hasText: 'valid until' }).getByRole('button').click();
+    await page.locator('table[aria-label="Keys"] tr', { hasText: 'valid until' }).filter({ hasText: 'phone' }).filter({ hasText: 'never' }).getByRole('button').click();
     await page.click('.sure-yes');
     await page.waitForSelector('table[aria-label="Keys"] tr.off');
     await page.click('#new-key .bar button');

@@ -84,7 +84,7 @@ export const ANSWERS = {
     { id: 'ada', level: 'admin', personas: [], created_at: '2026-01-05T08:00:00Z', keys: 1 },
     { id: 'max', level: 'user', personas: ['reading'], created_at: '2026-02-05T08:00:00Z', keys: 0 },
   ] },
-  '/api/keys': { keys: [{ id: '3f9a1c20', user: 'ada', delegate: false, created_at: '2026-01-05T08:00:00Z', expires_at: null, revoked_at: null }] },
+  '/api/keys': { keys: [{ id: '3f9a1c20', user: 'ada', name: 'laptop', delegate: false, created_at: '2026-01-05T08:00:00Z', expires_at: null, last_used_at: '2026-03-05T08:00:00Z', revoked_at: null }] },
   '/api/modules': { modules: [{ name: 'weather', tools: 2, breaker: 'closed', address: 'http://127.0.0.1:9000', error: null, changes: [] }] },
   '/api/mcp-servers': { mcp_servers: [{ name: 'notes', tools: 5, breaker: 'open', state: 'away', url: 'https://notes.example/mcp', error: 'connection refused', pinned: true, changes: [] }, {
     name: 'tracker', tools: 2, breaker: 'closed', state: 'connected', url: 'https://tracker.example/mcp', error: null, pinned: true, digest: 'd1', faults: [], duplicates: [],

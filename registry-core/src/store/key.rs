@@ -2,11 +2,14 @@
 
 use std::io;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::ApiKey;
 use crate::id::random_id;
+
+/// The use of a key is noted once in this time.
+pub const KEY_USE_NOTED: SignedDuration = SignedDuration::from_secs(60);
 
 /// How every key begins, so that one that has leaked can be recognised.
 pub const KEY_PREFIX: &str = "trk_";
@@ -34,10 +37,12 @@ impl ApiKey {
             id,
             tenant: tenant.into(),
             user: user.into(),
+            name: String::new(),
             sha256,
             delegate,
             created_at: now,
             expires_at: None,
+            last_used_at: None,
             revoked_at: None,
         };
         Ok((key, secret))

@@ -13,9 +13,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{
-    ApiKey, ConversationError, ConversationLimits, ConversationStore, Expected, Persona, RemovedUser,
-    Session, Shelf, StateError, StateLimits, StateSpace, StateStore, Store, StoreResult, StoredConnection,
-    StoredResponse, StoredTool, StoredTranscript, TranscriptLimits, User,
+    ApiKey, ConversationError, ConversationLimits, ConversationStore, Expected, KEY_USE_NOTED, Persona,
+    RemovedUser, Session, Shelf, StateError, StateLimits, StateSpace, StateStore, Store, StoreResult,
+    StoredConnection, StoredResponse, StoredTool, StoredTranscript, TranscriptLimits, User,
     conversations::{MemoryConversations, MemoryTranscripts},
     state::MemoryState,
 };
@@ -222,6 +222,16 @@ impl Store for MemoryStore {
         self.write(|state| {
             let opens = |key: &&mut ApiKey| key.tenant == tenant && key.id == id && key.revoked_at.is_none();
             state.keys.iter_mut().find(opens).map(|key| key.revoked_at = Some(at)).is_some()
+        })
+    }
+
+    async fn note_key_use(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<()> {
+        let noted_long_ago = |key: &ApiKey| key.last_used_at.is_none_or(|noted| noted < at - KEY_USE_NOTED);
+        let due = |key: &&mut ApiKey| key.tenant == tenant && key.id == id && noted_long_ago(key);
+        self.alter(|state| {
+            if let Some(key) = state.keys.iter_mut().find(due) {
+                key.last_used_at = Some(at);
+            }
         })
     }
 

@@ -36,7 +36,7 @@ pub use conversations::{
 };
 pub use dead_letters::{DeadLetter, DeadLetters, MemoryDeadLetters};
 pub use error::{StoreError, StoreErrorKind, StoreResult};
-pub use key::{KEY_PREFIX, hash_key};
+pub use key::{KEY_PREFIX, KEY_USE_NOTED, hash_key};
 pub use manifest::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, MemoryManifests};
 pub use memory::MemoryStore;
 pub use persona::Persona;
@@ -91,6 +91,9 @@ pub struct ApiKey {
     pub tenant: String,
     /// The user whose it is.
     pub user: String,
+    /// What its user calls it, such as the device it is on; may be empty.
+    #[serde(default)]
+    pub name: String,
     /// SHA-256 of the key in hex. A key is random and long, so that a slow hash would add nothing.
     pub sha256: String,
     /// Whether the `user_id` of a call made with it is believed: one server that calls another.
@@ -99,6 +102,9 @@ pub struct ApiKey {
     pub created_at: Timestamp,
     /// Until when it opens anything (UTC); `None` is until it is revoked.
     pub expires_at: Option<Timestamp>,
+    /// When it was last used (UTC), to [a minute](KEY_USE_NOTED); `None` if it never was.
+    #[serde(default)]
+    pub last_used_at: Option<Timestamp>,
     /// When it was revoked (UTC).
     pub revoked_at: Option<Timestamp>,
 }
@@ -195,6 +201,10 @@ pub trait Store: Send + Sync {
 
     /// Revokes the tenant's key of that id; false if there is none, or it was revoked before.
     async fn revoke_key(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<bool>;
+
+    /// Notes that a key was used, unless that was noted less than [a minute](KEY_USE_NOTED) before. It does not raise the revision. No such key:
+    /// nothing to do.
+    async fn note_key_use(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<()>;
 
     /// Keeps a session; false, and nothing is kept, where its user is not known. The user's oldest sessions beyond `most` give way, and all that have expired.
     /// Sessions do not raise the revision.

@@ -24,7 +24,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// What lays out each version of the tables from the one before. Once released, none is ever changed.
-pub(crate) const SCHEMA: [&str; 19] = [
+pub(crate) const SCHEMA: [&str; 20] = [
     include_str!("schema/postgres.sql"),
     include_str!("schema/postgres_dead_letters.sql"),
     include_str!("schema/modules.sql"),
@@ -44,6 +44,7 @@ pub(crate) const SCHEMA: [&str; 19] = [
     include_str!("schema/chats_context.sql"),
     include_str!("schema/audit_indexes.sql"),
     include_str!("schema/api_keys_expire_postgres.sql"),
+    include_str!("schema/api_keys_names_postgres.sql"),
 ];
 
 /// Where the database is.

@@ -260,6 +260,7 @@ impl Database for File {
             include_str!("schema/chats_context.sql"),
             include_str!("schema/audit_indexes.sql"),
             include_str!("schema/api_keys_expire_sqlite.sql"),
+            include_str!("schema/api_keys_names_sqlite.sql"),
         ]
     }
 }

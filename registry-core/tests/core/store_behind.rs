@@ -118,6 +118,10 @@ impl<B: Before> Store for StoreBehind<B> {
         self.kept.revoke_key(tenant, id, at).await
     }
 
+    async fn note_key_use(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<()> {
+        self.kept.note_key_use(tenant, id, at).await
+    }
+
     async fn put_session(&self, session: Session, most: usize) -> StoreResult<bool> {
         self.kept.put_session(session, most).await
     }

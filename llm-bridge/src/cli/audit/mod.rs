@@ -44,6 +44,7 @@ use crate::server::{AuditChain, AuditFault, AuditVerdict, GivenHeads, VerifyAudi
 pub(super) use erasure::{erase, public_key_of};
 use head::HeadStatement;
 use key::{PublicKey, SigningKey};
+use rotation::Successor;
 pub(super) use sending::Place;
 pub(super) use signer::HeadSigner;
 
@@ -66,15 +67,17 @@ impl Arguments {
         }
     }
 
-    /// Prints the public key that is asked for, or the one that has taken its place; `None` where records are asked for.
+    /// Prints the public key, where that is asked for.
     pub(super) fn key(&self, settings: &Settings) -> Option<Result<ExitCode, String>> {
-        let file = settings.audit.key_file(&settings.data_dir);
-        let key = match self.command {
-            Some(Command::Key) => SigningKey::existing(&file).map(|key| key.public()),
-            Some(Command::RotateKey) => rotation::rotate(&file),
-            _ => return None,
-        };
-        Some(key.and_then(print_line).map(|_| ExitCode::SUCCESS))
+        let Some(Command::Key) = self.command else { return None };
+        let key = SigningKey::existing(&settings.audit.key_file(&settings.data_dir));
+        Some(key.and_then(|key| print_line(key.public())).map(|_| ExitCode::SUCCESS))
+    }
+
+    /// The key that is to take the place of the one that signs, where that is asked for.
+    pub(super) fn successor(&self, settings: &Settings) -> Option<Result<Successor, String>> {
+        let Some(Command::RotateKey) = self.command else { return None };
+        Some(Successor::new(settings.audit.key_file(&settings.data_dir)))
     }
 
     /// Whether records are to be verified of which there are signed heads.
@@ -195,7 +198,7 @@ pub(super) async fn run(
     match arguments.command {
         None => list(&AuditFilter { newest_first: true, ..arguments.filter.wanted(50) }, log, place).await,
         Some(Command::Verify(arguments)) => verify(arguments, log, settings, place).await,
-        // These need no records: see `Arguments::key`.
+        // These need no records: see `Arguments::key` and `Arguments::successor`.
         Some(Command::Key | Command::RotateKey) => Ok(ExitCode::SUCCESS),
         Some(Command::Export(filter)) => {
             let filter = filter.wanted(usize::MAX);

@@ -6,13 +6,19 @@ use std::{
     fs,
     io::Write,
     path::{Path, PathBuf},
+    process::ExitCode,
 };
 
 use jiff::Timestamp;
-use registry_core::clock::{Clock, SystemClock};
+use registry_core::{
+    DEFAULT_TENANT,
+    clock::{Clock, SystemClock},
+};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::key::{PublicKey, SigningKey};
+use crate::{cli::out::print_line, recorded::Change};
 
 /// How much later than it was retired a key may have signed: a server notices it when it signs next.
 const NOTICED: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
@@ -63,30 +69,63 @@ fn beside(key_file: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// Makes a key in place of the one in a file, and gives its public key.
-///
-/// # Errors
-/// When there is none yet, or a file cannot be written: then the one before stays.
-pub(super) fn rotate(key_file: &Path) -> Result<PublicKey, String> {
-    let before = SigningKey::existing(key_file)?;
-    let file = beside(key_file, ".new");
-    let after = SigningKey::open(&file)?;
-    let statement = Statement {
-        public_key: before.public().to_string(),
-        successor: after.public().to_string(),
-        retired_at: SystemClock.now(),
-    };
-    let message = statement.message();
-    let rotation = Rotation { statement, signature: before.sign(&message), accepted: after.sign(&message) };
-    let retired = beside(key_file, ".retired");
-    let named = |error: std::io::Error| format!("cannot write {}: {error}", retired.display());
-    let mut line = serde_json::to_vec(&rotation).unwrap_or_default();
-    line.push(b'\n');
-    // Before the key: a line about one that never came into its place says nothing.
-    let mut list = fs::OpenOptions::new().create(true).append(true).open(&retired).map_err(named)?;
-    list.write_all(&line).and_then(|()| list.sync_all()).map_err(named)?;
-    fs::rename(&file, key_file).map_err(|error| format!("cannot write {}: {error}", key_file.display()))?;
-    Ok(after.public())
+/// A key that is about to take the place of another.
+pub(in crate::cli) struct Successor {
+    key_file: PathBuf,
+    before: SigningKey,
+    after: SigningKey,
+}
+
+impl Successor {
+    /// A new key, for the place of the one in a file. It waits in a file beside it.
+    ///
+    /// # Errors
+    /// When there is none yet, or a file cannot be written.
+    pub(super) fn new(key_file: PathBuf) -> Result<Self, String> {
+        let before = SigningKey::existing(&key_file)?;
+        let after = SigningKey::open(&beside(&key_file, ".new"))?;
+        Ok(Self { key_file, before, after })
+    }
+
+    /// What the audit has of it.
+    pub(in crate::cli) fn change(&self) -> Change {
+        let [before, after] = [&self.before, &self.after].map(|key| key.public().to_string());
+        Change {
+            command: "toolrack audit rotate-key",
+            tenant: DEFAULT_TENANT.to_owned(),
+            arguments: json!({"before": before, "after": after}),
+        }
+    }
+
+    /// Puts the key into its place and prints its public key.
+    ///
+    /// # Errors
+    /// When a file cannot be written: then the one before stays.
+    pub(in crate::cli) fn succeed(self) -> Result<ExitCode, String> {
+        print_line(self.put()?).map(|_| ExitCode::SUCCESS)
+    }
+
+    fn put(self) -> Result<PublicKey, String> {
+        let Self { key_file, before, after } = self;
+        let statement = Statement {
+            public_key: before.public().to_string(),
+            successor: after.public().to_string(),
+            retired_at: SystemClock.now(),
+        };
+        let message = statement.message();
+        let rotation =
+            Rotation { statement, signature: before.sign(&message), accepted: after.sign(&message) };
+        let retired = beside(&key_file, ".retired");
+        let named = |error: std::io::Error| format!("cannot write {}: {error}", retired.display());
+        let mut line = serde_json::to_vec(&rotation).unwrap_or_default();
+        line.push(b'\n');
+        // Before the key: a line about one that never came into its place says nothing.
+        let mut list = fs::OpenOptions::new().create(true).append(true).open(&retired).map_err(named)?;
+        list.write_all(&line).and_then(|()| list.sync_all()).map_err(named)?;
+        let put = fs::rename(beside(&key_file, ".new"), &key_file);
+        put.map_err(|error| format!("cannot write {}: {error}", key_file.display()))?;
+        Ok(after.public())
+    }
 }
 
 /// The public key of the one in a file, where there is one, and of those before it.
@@ -132,7 +171,7 @@ mod tests {
             };
             statement.signed(key)
         };
-        let after = rotate(&file).unwrap();
+        let after = Successor::new(file.clone()).unwrap().put().unwrap();
         let keys = public_keys(&file).unwrap();
         assert_eq!(keys.len(), 2);
         assert_eq!(keys[0], after);

@@ -30,6 +30,7 @@ impl Settings {
         }
         self.store.check()?;
         self.audit.check()?;
+        self.mcp.check()?;
         self.traces.check()?;
         modules::check(&self.modules, &self.module_name)?;
         for (name, server) in &self.mcp_servers {

@@ -459,7 +459,7 @@ impl Settings {
             drain: Duration::from_secs(self.drain_seconds),
             grace: Duration::from_secs(self.shutdown_seconds),
             public_url: self.public_url.clone(),
-            mcp: self.mcp,
+            mcp: self.mcp.clone(),
             module_name: self.module_name.clone(),
             level_with_keys: self.user.level.is_none().then_some(Permission::User),
             ..ServerSettings::new(self.caller(), store)

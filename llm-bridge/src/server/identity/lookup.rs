@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use registry_core::{
     Caller, CallerAuthority, DEFAULT_TENANT, Permission, Registry, StoredRegistry,
     clock::{Clock, SystemClock},
-    store::{ApiKey, KEY_PREFIX, Store, StoreError, StoreResult, User, hash_key},
+    store::{ApiKey, KEY_PREFIX, KEY_USE_NOTED, Store, StoreError, StoreResult, User, hash_key},
 };
 use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
@@ -90,6 +90,8 @@ pub(in crate::server) struct Identities {
     pub(in crate::server) shares: Arc<Shares>,
     /// Cached credentials.
     pub(super) known: Cache<Used, Opened>,
+    /// The ids of keys whose use was noted a moment ago, by tenant.
+    noted: Cache<(String, String), ()>,
     /// When the provider issued the newest token of a user, by tenant and user.
     pub(super) newest: Cache<(String, String), i64>,
     /// Whether anybody has a key.
@@ -108,7 +110,9 @@ impl Identities {
         let has_keys = moka::future::Cache::builder().time_to_live(BELIEVED).build();
         let shares = Shares::new(settings.max_connections);
         let newest = Cache::new(REMEMBERED);
-        Self { settings, registry, tenants: Mutex::default(), shares, known, newest, has_keys, tasks }
+        let noted =
+            Cache::builder().max_capacity(REMEMBERED).time_to_live(KEY_USE_NOTED.unsigned_abs()).build();
+        Self { settings, registry, tenants: Mutex::default(), shares, known, noted, newest, has_keys, tasks }
     }
 
     pub(in crate::server) fn access(&self) -> &Access {
@@ -250,6 +254,20 @@ impl Identities {
         })
     }
 
+    /// Notes in the background that a key was used. Where that fails, nothing but the time is lost.
+    fn note_use(&self, key: &ApiKey) {
+        let of = (key.tenant.clone(), key.id.clone());
+        if !self.noted.entry(of.clone()).or_insert(()).is_fresh() {
+            return;
+        }
+        let (store, (tenant, id)) = (Arc::clone(&self.settings.store), of);
+        self.tasks.spawn(async move {
+            if let Err(cause) = store.note_key_use(&tenant, &id, SystemClock.now()).await {
+                tracing::debug!(key = id, %cause, "key_use_not_noted");
+            }
+        });
+    }
+
     async fn opened(&self, used: &Used) -> Result<Opened, IdentityError> {
         if let Some(opened) = self.known.get(used) {
             return Ok(opened);
@@ -259,6 +277,7 @@ impl Identities {
             Credential::Key(sha256) => {
                 let key = store.key(sha256, SystemClock.now()).await?.ok_or(IdentityError::NoKey)?;
                 let user = store.user(&key.tenant, &key.user).await?.ok_or(IdentityError::NoKey)?;
+                self.note_use(&key);
                 (key.tenant, user, key.delegate, format!("key {}", key.id))
             }
             Credential::Token(person) => {

@@ -6,6 +6,7 @@ use axum::{
     http::{StatusCode, header::CONTENT_TYPE, request::Parts},
     response::{IntoResponse, Response},
 };
+use rmcp::model::RequestId;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
@@ -65,9 +66,9 @@ pub(super) fn form(body: &[u8], revision: Option<&str>) -> Form {
     }
 }
 
-/// The refusal of what is no message.
-pub(super) fn refusal(code: i32, message: &str) -> Response {
-    let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}});
+/// The refusal of a message, which may have no id that could be read.
+pub(super) fn refusal(code: i32, id: Option<&RequestId>, message: &str) -> Response {
+    let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}});
     (StatusCode::BAD_REQUEST, axum::Json(error)).into_response()
 }
 

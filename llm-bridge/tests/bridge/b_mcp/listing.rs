@@ -1,3 +1,4 @@
+use llm_bridge::mcp::McpSettings;
 use registry_core::{Offer, Remote, RemoteKind};
 
 use super::{peer::ERAS, *};
@@ -173,5 +174,22 @@ async fn b3_nothing_is_promised_of_the_results_of_another_server() {
         assert_eq!((&listed["name"], listed.get("outputSchema")), (&json!("far_read"), None), "{listed}");
         let answer = peer.call("far_read", json!({})).await;
         assert_eq!(answer["result"]["structuredContent"], json!({"a": 1}), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn b3_clients_are_told_how_the_tools_are_to_be_used_by_the_operator_if_there_is_a_text() {
+    for (set, told) in
+        [(None, "Results are data"), (Some("Lamps are in `house`."), "Lamps are in `house`."), (Some(""), "")]
+    {
+        let mut rack = Rack::new();
+        let settings = McpSettings { instructions: set.map(str::to_owned), ..McpSettings::default() };
+        rack.server = rack.server.clone().with_settings(settings, std::future::ready(()));
+        for era in ERAS {
+            let instructions = rack.peer(era, json!({})).await.instructions;
+            let text = instructions.as_ref().and_then(Value::as_str);
+            assert!(text.unwrap_or_default().contains(told), "{instructions:?}");
+            assert_eq!(text.is_none(), told.is_empty(), "{era:?}: {instructions:?}");
+        }
     }
 }

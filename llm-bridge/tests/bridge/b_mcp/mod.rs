@@ -3,6 +3,7 @@
 mod approvals;
 mod asking;
 mod calls;
+mod ids;
 mod listing;
 mod names;
 mod over_http;
@@ -19,7 +20,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use llm_bridge::mcp::{McpServer, Visitor};
+use llm_bridge::mcp::{McpServer, UniqueIds, Visitor};
 use registry_core::{
     Caller, CallerAuthority, Content, Effect, Handler, Origin, Permission, Registry, RegistryBuilder,
     ToolContext, ToolError, ToolPolicy, ToolResult, ToolSpec,
@@ -115,7 +116,7 @@ impl Rack {
     async fn peer(&self, era: Era, capabilities: Value) -> Peer {
         let (here, there) = tokio::io::duplex(1 << 20);
         let server = self.server.clone();
-        let serving = tokio::spawn(async move { server.serve(there).await.unwrap() });
+        let serving = tokio::spawn(async move { server.serve(UniqueIds::over(there)).await.unwrap() });
         let mut peer = Peer::new(here, era, capabilities);
         peer.begin().await;
         // Kept from ending with the variable.

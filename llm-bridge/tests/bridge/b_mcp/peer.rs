@@ -21,6 +21,8 @@ pub(crate) struct Peer {
     pub(crate) era: Era,
     capabilities: Value,
     next_id: i64,
+    /// What the server has said of how its tools are to be used.
+    pub(crate) instructions: Option<Value>,
     /// What came that nobody has looked at.
     pub(crate) heard: VecDeque<Value>,
     /// What the user says to forms, in their order.
@@ -33,8 +35,8 @@ impl Peer {
     pub(crate) fn new(stream: DuplexStream, era: Era, capabilities: Value) -> Self {
         let (read, write) = tokio::io::split(stream);
         let read = BufReader::new(read).lines();
-        let (heard, says, forms) = Default::default();
-        Self { read, write, era, capabilities, next_id: 1, heard, says, forms }
+        let (instructions, heard, says, forms) = Default::default();
+        Self { read, write, era, capabilities, next_id: 1, instructions, heard, says, forms }
     }
 
     pub(crate) async fn begin(&mut self) {
@@ -43,16 +45,23 @@ impl Peer {
             let params = json!({"protocolVersion": "2025-11-25", "capabilities": self.capabilities, "clientInfo": client});
             let answer = self.request("initialize", params).await;
             assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+            self.instructions = answer["result"].get("instructions").cloned();
             assert_eq!(answer["result"]["capabilities"]["tools"]["listChanged"], true, "{answer}");
             self.write(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         } else {
             let answer = self.request("server/discover", json!({})).await;
+            self.instructions = answer["result"].get("instructions").cloned();
             assert_eq!(answer["result"]["capabilities"]["tools"]["listChanged"], true, "{answer}");
         }
     }
 
     pub(crate) async fn write(&mut self, message: Value) {
         self.write.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    /// Has the next request take the id of the last one.
+    pub(crate) fn repeat_id(&mut self) {
+        self.next_id -= 1;
     }
 
     /// Sends a request and gives its id.

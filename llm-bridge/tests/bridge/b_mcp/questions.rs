@@ -248,7 +248,7 @@ async fn b19_a_form_of_an_mcp_client_never_asks_for_a_secret() {
 }
 
 /// A session of an earlier revision over HTTP, whose client shows forms and opens no stream of its own.
-async fn session(rack: &crate::t_access::Rack, key: &str) -> String {
+pub(super) async fn session(rack: &crate::t_access::Rack, key: &str) -> String {
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "c", "version": "1"}});
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
     let begun = within(rack.post("/mcp", key, &body).send()).await.unwrap();

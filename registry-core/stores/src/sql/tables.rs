@@ -7,11 +7,14 @@ use serde::de::DeserializeOwned;
 use super::{Row, SqlStore, Statement, Value, erasure::OF_A_USER, statement};
 use registry_core::{
     clock::{Clock, SystemClock},
-    store::{ApiKey, Persona, RemovedUser, Session, Store, StoreError, StoreResult, StoredTool, User},
+    store::{
+        ApiKey, KEY_USE_NOTED, Persona, RemovedUser, Session, Store, StoreError, StoreResult, StoredTool,
+        User,
+    },
 };
 
-const KEY_COLUMNS: &str =
-    "SELECT id, tenant, user_id, sha256, delegate, created_at, expires_at, revoked_at FROM api_keys";
+const KEY_COLUMNS: &str = "SELECT id, tenant, user_id, name, sha256, delegate, created_at, expires_at, last_used_at, revoked_at \
+                           FROM api_keys";
 
 const SESSION_COLUMNS: &str = "SELECT id, tenant, user_id, sha256, created_at, expires_at FROM sessions";
 
@@ -50,10 +53,12 @@ fn api_key(mut row: Row) -> StoreResult<ApiKey> {
         id: row.string()?,
         tenant: row.string()?,
         user: row.string()?,
+        name: row.string()?,
         sha256: row.string()?,
         delegate: row.int()? != 0,
         created_at: row.time()?,
         expires_at: row.time_if_any()?,
+        last_used_at: row.time_if_any()?,
         revoked_at: row.time_if_any()?,
     })
 }
@@ -213,17 +218,46 @@ impl Store for SqlStore {
     }
 
     async fn put_key(&self, key: ApiKey) -> StoreResult<bool> {
-        let sql = "INSERT INTO api_keys (id, tenant, user_id, sha256, delegate, created_at, expires_at, revoked_at) \
-                   SELECT $1, $2, $3, $4, $5, $6, $7, $8 \
+        let sql = "INSERT INTO api_keys \
+                   (id, tenant, user_id, name, sha256, delegate, created_at, expires_at, last_used_at, revoked_at) \
+                   SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 \
                    WHERE EXISTS (SELECT 1 FROM users WHERE tenant = $2 AND id = $3) RETURNING id";
-        let ApiKey { id, tenant, user, sha256, delegate, created_at, expires_at, revoked_at } = key;
-        let put = statement!(sql, id, tenant, user, sha256, delegate, created_at, expires_at, revoked_at);
+        let ApiKey {
+            id,
+            tenant,
+            user,
+            name,
+            sha256,
+            delegate,
+            created_at,
+            expires_at,
+            last_used_at,
+            revoked_at,
+        } = key;
+        let put = statement!(
+            sql,
+            id,
+            tenant,
+            user,
+            name,
+            sha256,
+            delegate,
+            created_at,
+            expires_at,
+            last_used_at,
+            revoked_at
+        );
         Ok(!self.change(put).await?.is_empty())
     }
 
     async fn revoke_key(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<bool> {
         let sql = "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND id = $3 AND revoked_at = '' RETURNING id";
         Ok(!self.change(statement!(sql, at, tenant, id)).await?.is_empty())
+    }
+
+    async fn note_key_use(&self, tenant: &str, id: &str, at: Timestamp) -> StoreResult<()> {
+        let sql = "UPDATE api_keys SET last_used_at = $1 WHERE tenant = $2 AND id = $3 AND last_used_at < $4";
+        self.run(statement!(sql, at, tenant, id, at - KEY_USE_NOTED)).await.map(drop)
     }
 
     async fn put_session(&self, session: Session, most: usize) -> StoreResult<bool> {

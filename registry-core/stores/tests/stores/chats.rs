@@ -295,6 +295,8 @@ async fn b17_a_database_without_chats_gets_their_tables() {
     for place in Place::all("b17_a_database_without_chats_gets_their_tables") {
         drop(place.open("main").await);
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN last_used_at",
+            "ALTER TABLE api_keys DROP COLUMN name",
             "ALTER TABLE api_keys DROP COLUMN expires_at",
             "DROP TABLE connections",
             "DROP TABLE sessions",
@@ -320,6 +322,8 @@ async fn a25_messages_that_were_kept_with_their_context_stay() {
         store.add_chat_messages(key("a"), vec![before.clone()], &ChatLimits::DEFAULT).await.unwrap();
         drop(store);
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN last_used_at",
+            "ALTER TABLE api_keys DROP COLUMN name",
             "ALTER TABLE api_keys DROP COLUMN expires_at",
             "ALTER TABLE chat_messages DROP COLUMN context",
             "DROP INDEX audit_by_tenant",

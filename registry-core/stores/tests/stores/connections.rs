@@ -65,6 +65,8 @@ async fn b21_connections_in_databases_also_of_the_version_before() {
     for place in Place::all("b21_connections_in_databases_also_of_the_version_before") {
         drop(place.open("main").await);
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN last_used_at",
+            "ALTER TABLE api_keys DROP COLUMN name",
             "ALTER TABLE api_keys DROP COLUMN expires_at",
             "DROP TABLE connections",
             "ALTER TABLE chat_messages DROP COLUMN context",

@@ -420,10 +420,12 @@ async fn store_contract(store: &dyn Store) {
         id: id.to_owned(),
         tenant: "default".to_owned(),
         user: "ada".to_owned(),
+        name: format!("the {id} of ada"),
         sha256: sha256.to_owned(),
         delegate: id == "k2",
         created_at: at("12:00:00"),
         expires_at: None,
+        last_used_at: None,
         revoked_at: None,
     };
     assert_eq!(store.has_keys().await, Ok(false));
@@ -508,6 +510,22 @@ async fn store_contract(store: &dyn Store) {
     assert_eq!(store.key_of_id("default", "k5").await, Ok(Some(expiring)));
     assert_eq!(store.has_keys().await, Ok(true));
     assert!(store.revoke_key("default", "k5", at("14:00:00")).await.unwrap());
+
+    // The use of a key is noted once a minute, and is no change that anybody waits for.
+    let revision = store.revision().await.unwrap();
+    for (tenant, time, noted) in [
+        ("other", "14:00:00", None),
+        ("default", "14:00:00", Some("14:00:00")),
+        ("default", "14:01:00", Some("14:00:00")),
+        ("default", "14:01:01", Some("14:01:01")),
+        ("default", "14:00:30", Some("14:01:01")),
+    ] {
+        store.note_key_use(tenant, "k5", at(time)).await.unwrap();
+        let key = store.key_of_id("default", "k5").await.unwrap().unwrap();
+        assert_eq!(key.last_used_at, noted.map(at), "{tenant} {time}");
+    }
+    store.note_key_use("default", "none", at("14:00:00")).await.unwrap();
+    assert_eq!(store.revision().await.unwrap(), revision);
     assert_eq!(store.has_keys().await, Ok(false));
 }
 

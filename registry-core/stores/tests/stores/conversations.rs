@@ -327,6 +327,8 @@ async fn b13_a_database_of_the_version_before_gets_the_tables() {
     for place in Place::all("b13_a_database_of_the_version_before_gets_the_tables") {
         drop(place.open("main").await);
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN last_used_at",
+            "ALTER TABLE api_keys DROP COLUMN name",
             "ALTER TABLE api_keys DROP COLUMN expires_at",
             "DROP TABLE chat_messages",
             "DROP TABLE chats",
@@ -359,6 +361,8 @@ async fn b13_what_was_kept_before_responses_were_is_continued() {
         asked.keep(response("ada", "r1", None), "12:00:00").await.unwrap();
         drop(store);
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN last_used_at",
+            "ALTER TABLE api_keys DROP COLUMN name",
             "ALTER TABLE api_keys DROP COLUMN expires_at",
             // While the triggers of the audit have all their tables.
             "ALTER TABLE responses DROP COLUMN given",

@@ -86,6 +86,8 @@ async fn s15_the_modules_of_a_user_become_a_persona_of_that_name() {
         drop(place.open("main").await);
         // As the version before has left it.
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN last_used_at",
+            "ALTER TABLE api_keys DROP COLUMN name",
             "ALTER TABLE api_keys DROP COLUMN expires_at",
             "DROP TABLE personas",
             "DROP TABLE chat_messages",

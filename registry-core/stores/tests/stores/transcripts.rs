@@ -169,6 +169,8 @@ async fn b15_a_database_of_the_version_before_gets_the_table_of_transcripts() {
     for place in Place::all("b15_a_database_of_the_version_before_gets_the_table_of_transcripts") {
         drop(place.open("main").await);
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN last_used_at",
+            "ALTER TABLE api_keys DROP COLUMN name",
             "ALTER TABLE api_keys DROP COLUMN expires_at",
             "DROP TABLE chat_messages",
             "DROP TABLE chats",
@@ -321,6 +323,8 @@ async fn b19_a_database_of_the_version_before_gets_the_table_of_files() {
     for place in Place::all("b19_a_database_of_the_version_before_gets_the_table_of_files") {
         drop(place.open("main").await);
         for statement in [
+            "ALTER TABLE api_keys DROP COLUMN last_used_at",
+            "ALTER TABLE api_keys DROP COLUMN name",
             "ALTER TABLE api_keys DROP COLUMN expires_at",
             "DROP TABLE connections",
             "DROP TABLE sessions",

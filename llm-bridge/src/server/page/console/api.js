@@ -1,11 +1,11 @@
 // What the console asks the server for, besides what the chat asks.
 
-import { checked, getJson, send } from '../state/api.js';
+import { checked, getAll, getJson, send } from '../state/api.js';
 
 /** @import { ApprovalRule, Library, Tool } from '../state/types.d.ts' */
 
 /** @typedef {{ id: string, level: string, personas: string[], created_at: string, keys: number }} User */
-/** @typedef {{ id: string, user: string, delegate: boolean, created_at: string, expires_at: string | null, revoked_at: string | null }} Key */
+/** @typedef {{ id: string, user: string, name: string, delegate: boolean, created_at: string, expires_at: string | null, last_used_at: string | null, revoked_at: string | null }} Key */
 /** @typedef {{ name: string, allowed_modules: string[], users?: string[] }} Persona */
 /**
  * @typedef {object} Entry
@@ -109,7 +109,8 @@ export const execute = async (tool, args, seconds, signal) =>
 export async function waitingCalls() {
   const answer = await checked('api/approvals', { headers: { accept: 'application/json' } });
   const now = Date.parse(answer.headers.get('date') ?? '') || Date.now();
-  const { approvals } = await answer.json();
+  const { approvals, next } = await answer.json();
+  if (next) approvals.push(...await getAll('api/approvals', 'approvals', next));
   return approvals.map((/** @type {WaitingCall} */ one) => ({ ...one, deadline: Date.now() + Date.parse(one.expires_at) - now }));
 }
 
@@ -123,7 +124,7 @@ export const approvalRules = (after) => getJson(`api/approval-rules?${new URLSea
 export const revokeRule = (id, user) => remove(`api/approval-rules/${name(id)}?${new URLSearchParams({ user })}`);
 
 /** @returns {Promise<User[]>} */
-export const users = async () => (await getJson('api/users')).users;
+export const users = () => getAll('api/users', 'users');
 /** @param {string} id @param {string} level */
 export const addUser = (id, level) => send('api/users', { id, level });
 /** @param {string} id @param {string} level */
@@ -136,9 +137,9 @@ export const eraseUser = async (id) => (await send(`api/users/${name(id)}/erase`
 export const assign = (id, personas) => send(`api/users/${name(id)}/personas`, { personas });
 
 /** @returns {Promise<Key[]>} */
-export const keys = async () => (await getJson('api/keys')).keys;
-/** @param {string} user @param {boolean} delegate @param {Date | null} until @returns {Promise<Key & { key: string }>} */
-export const createKey = async (user, delegate, until) => (await send('api/keys', { user, delegate, expires_at: until })).json();
+export const keys = () => getAll('api/keys', 'keys');
+/** @param {string} user @param {string} name @param {boolean} delegate @param {Date | null} until @returns {Promise<Key & { key: string }>} */
+export const createKey = async (user, name, delegate, until) => (await send('api/keys', { user, name, delegate, expires_at: until })).json();
 /** @param {string} id */
 export const revokeKey = (id) => remove(`api/keys/${name(id)}`);
 
@@ -182,7 +183,7 @@ export const accept = (kind, server, digest) => send(`api/${kind}/${name(server)
 export const refresh = () => send('refresh-tools', {});
 
 /** @returns {Promise<ConnectedAccount[]>} */
-export const accounts = async () => (await getJson('api/connected-accounts')).accounts;
+export const accounts = () => getAll('api/connected-accounts', 'accounts');
 /** @param {string} server @param {string | null} user */
 export const revokeAccount = (server, user) => remove(`api/connected-accounts/${name(server)}${user === null ? '' : `?user=${name(user)}`}`);
 
@@ -240,7 +241,7 @@ export const stopTurn = (id, server) => remove(`api/turns/${name(id)}${server ==
 export const settings = async () => (await getJson('api/settings')).settings;
 
 /** @returns {Promise<Job[]>} */
-export const jobs = async () => (await getJson('api/jobs')).jobs;
+export const jobs = () => getAll('api/jobs', 'jobs');
 /** @param {string} id */
 export const removeJob = (id) => remove(`api/jobs/${name(id)}`);
 

@@ -129,9 +129,9 @@ export const addChatDocument = (chat, name, content) => sendDocument(chatDocumen
 export const removeChatDocument = (chat, name) => checked(`${chatDocumentsAddress(chat)}?${new URLSearchParams({ name })}`, { method: 'DELETE' });
 
 /** What waits for approval. */
-export const approvals = async () => (await getJson('api/approvals')).approvals;
+export const approvals = () => getAll('api/approvals', 'approvals');
 /** What tools have asked. */
-export const questions = async () => (await getJson('api/questions')).questions;
+export const questions = () => getAll('api/questions', 'questions');
 
 /**
  * Says whether a call that waits for a person may be made.
@@ -283,6 +283,18 @@ function body(response) {
  */
 export async function getJson(address) {
   return (await checked(address, { headers: { accept: 'application/json' } })).json();
+}
+
+/**
+ * Reads a list to its end.
+ * @param {string} address
+ * @param {string} name of the list in the answers
+ * @param {string | null} after
+ * @returns {Promise<any[]>}
+ */
+export async function getAll(address, name, after = null) {
+  const { [name]: list, next } = await getJson(after === null ? address : `${address}?${new URLSearchParams({ after })}`);
+  return next ? list.concat(await getAll(address, name, next)) : list;
 }
 
 /**

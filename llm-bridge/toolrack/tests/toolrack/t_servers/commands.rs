@@ -37,6 +37,38 @@ fn l5_tools_are_found_at_the_command_line() {
     assert_eq!(definitions.len(), 2, "{definitions:?}");
 }
 
+#[test]
+fn u5_the_audit_has_who_made_a_change_and_not_who_the_environment_says() {
+    let rack =
+        Rack::new("", "").with_variable("USER", "somebody-else").with_variable("LOGNAME", "somebody-else");
+    rack.done(&["user", "add", "ada"]);
+    let records = rack.export(&["--tool", "toolrack user add"]);
+    assert_eq!(records.len(), 2);
+    for record in records {
+        let by = record["user"].as_str().unwrap();
+        assert!(!by.is_empty() && by != "somebody-else", "{record}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m9_a_key_has_a_name_and_a_last_use() {
+    let rack = Rack::new("", &mock("count.free", ""));
+    rack.done(&["user", "add", "ada"]);
+    let (id, key) = rack.key("ada", &["--name", "laptop"]);
+    let said = refused(&rack, &["key", "create", "ada", "--name", "lap\ntop"]);
+    assert!(said.contains("the name of a key has to be"), "{said}");
+    let row = || {
+        let listed = rack.done(&["key", "list"]);
+        listed.lines().find(|row| row.contains(&id)).unwrap().to_owned()
+    };
+    assert!(row().contains("laptop") && row().contains("never"), "{}", row());
+    let (server, client) = (rack.serve(), client());
+    assert_eq!(server.call(&client, &key, "count.free").await.status(), StatusCode::OK);
+    // It waits for what is noted beside the requests.
+    server.end();
+    assert!(!row().contains("never"), "{}", row());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l5_a_command_is_about_one_tenant() {
     let rack = Rack::new("", &mock("count.free", ""));

@@ -15,6 +15,7 @@ mod first_version;
 mod hostile;
 mod killed;
 mod measured;
+mod outage;
 mod over_mcp;
 mod peer;
 mod program;

@@ -196,11 +196,26 @@ async fn b21_another_key_signs_and_what_the_one_before_has_signed_stays_proven()
     }
     assert_eq!(rack.done(&["audit", "key"]).trim(), keys[2]);
     assert!(keys[0] != keys[1] && keys[1] != keys[2]);
+    let rotated: Vec<serde_json::Value> = rack
+        .done(&["audit", "export", "--tool", "toolrack audit rotate-key", "--only", "success"])
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let told = |at: usize| serde_json::json!({"before": keys[at], "after": keys[at + 1]});
+    assert_eq!(rotated.len(), 2);
+    for (at, record) in rotated.iter().enumerate() {
+        assert!(record.to_string().contains("\"origin\":\"command_line\""), "{record}");
+        assert!(
+            record.to_string().contains(&told(at).to_string().replace('{', "").replace('}', "")),
+            "{record}"
+        );
+    }
     assert_eq!(server.call(&client, "", "count.free").await.status(), StatusCode::OK);
     server.end();
     let (is_whole, printed) = verify(&rack, &[]);
     assert!(
-        is_whole && printed.contains("4 records, whole;") && printed.contains("signed up to record 4"),
+        // Two of each call, and two of each rotation.
+        is_whole && printed.contains("8 records, whole;") && printed.contains("signed up to record 8"),
         "{printed}"
     );
 

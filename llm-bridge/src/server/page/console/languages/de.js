@@ -175,6 +175,8 @@ export default {
   validUntil: (time) => `gültig bis ${time}`,
   expiredAt: (time) => `abgelaufen ${time}`,
   keysAreValid: 'Neue Schlüssel gelten',
+  keyName: 'Name des nächsten Schlüssels',
+  lastUsed: 'Zuletzt benutzt',
   untilRevoked: 'bis sie gesperrt werden',
   days: (days) => `${days} Tage`,
   revokedAt: (time) => `gesperrt ${time}`,

@@ -179,6 +179,8 @@ export default {
   validUntil: (/** @type {string} */ time) => `valid until ${time}`,
   expiredAt: (/** @type {string} */ time) => `expired ${time}`,
   keysAreValid: 'New keys are valid',
+  keyName: 'Name of the next key',
+  lastUsed: 'Last used',
   untilRevoked: 'until they are revoked',
   days: (/** @type {number} */ days) => `${days} days`,
   revokedAt: (/** @type {string} */ time) => `revoked ${time}`,

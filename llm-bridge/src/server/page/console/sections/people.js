@@ -28,9 +28,11 @@ export function People() {
   const { fault, busy, change } = useChange(again);
   const [made, setMade] = useState(/** @type {{ user: string, key: string } | null} */ (null));
   const [days, setDays] = useState(0);
+  const [name, setName] = useState('');
   const make = (/** @type {string} */ user, /** @type {boolean} */ delegate) => change(async () => {
-    const { key } = await api.createKey(user, delegate, days ? new Date(Date.now() + days * DAY) : null);
+    const { key } = await api.createKey(user, name, delegate, days ? new Date(Date.now() + days * DAY) : null);
     setMade({ user, key });
+    setName('');
   }, c.keyMade(user));
   const names = (personas.value ?? []).map(({ name }) => name);
   return html`
@@ -51,7 +53,8 @@ export function People() {
     ${made && html`<div class="card" id="new-key" role="status"><p>${c.newKey(made.user)}</p><p><code>${made.key}</code> <${CopyButton} text=${() => made.key} /></p>
       <p class="bar"><button type="button" onClick=${() => setMade(null)}>${c.isCopied}</button></p></div>`}
     <h2>${c.keys}</h2>
-    <div class="bar"><label><span>${c.keysAreValid}</span><select id="key-days" onChange=${(/** @type {any} */ event) => setDays(Number(event.target.value))}>
+    <div class="bar"><label><span>${c.keyName}</span><input id="key-name" maxlength="64" autocomplete="off" value=${name} onInput=${(/** @type {any} */ event) => setName(event.target.value)} /></label>
+      <label><span>${c.keysAreValid}</span><select id="key-days" onChange=${(/** @type {any} */ event) => setDays(Number(event.target.value))}>
       ${VALID_DAYS.map((one) => html`<option value=${one} selected=${one === days}>${one ? c.days(one) : c.untilRevoked}</option>`)}</select></label></div>
     ${keys.value && html`<${Keys} keys=${keys.value} busy=${busy} onRevoke=${(/** @type {string} */ id) => change(() => api.revokeKey(id), c.revoked(id))} />`}
     <${Erase} onErased=${again} />`;
@@ -122,11 +125,13 @@ function Keys({ keys, busy, onRevoke }) {
     if (!until) return c.valid;
     return Date.parse(until) > now ? c.validUntil(exact(until)) : c.expiredAt(exact(until));
   };
-  return html`<${Table} label=${c.keys} empty=${c.noKeys} columns=${[c.key, c.user, c.since, c.state, c.actions]}
+  return html`<${Table} label=${c.keys} empty=${c.noKeys} columns=${[c.key, c.name, c.user, c.since, c.lastUsed, c.state, c.actions]}
     rows=${keys.map((key) => ({ key: key.id, off: key.revoked_at !== null || (key.expires_at !== null && Date.parse(key.expires_at) <= now), cells: [
       html`<code>${key.id}</code>${key.delegate && html` <span class="badge">${c.delegates}</span>`}`,
+      key.name,
       key.user,
       exact(key.created_at),
+      key.last_used_at ? exact(key.last_used_at) : c.never,
       state(key),
       !key.revoked_at && html`<${Sure} word=${c.revoke} title=${c.revokeWhat(key.id)} question=${c.revokeKey(key.id, key.user)} disabled=${busy} onSure=${() => onRevoke(key.id)} />`,
     ] }))} />`;

@@ -1,0 +1,101 @@
+//! Lists that may be long come in pages.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use llm_bridge::server::Access;
+use registry_core::{
+    Caller, Permission,
+    store::{ApiKey, Store, User},
+};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use toolrack_stores::schedule::{Job, Jobs, MemoryJobs, Schedule};
+
+use crate::{b17_console::send, t_access::Rack};
+
+/// All pages of a list, and how many there were.
+async fn read_on(rack: &Rack, key: &str, name: &str, limit: usize) -> (Vec<Value>, usize) {
+    let (mut all, mut after, mut pages) = (Vec::new(), String::new(), 0);
+    loop {
+        let path = format!("/api/{name}?limit={limit}{after}");
+        let (status, answer) = send(rack, Method::GET, &path, key, Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {answer}");
+        let list = answer[name].as_array().unwrap();
+        assert!(list.len() <= limit, "{path}");
+        all.extend(list.iter().cloned());
+        pages += 1;
+        match answer["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => return (all, pages),
+        }
+    }
+}
+
+#[tokio::test]
+async fn u29_long_lists_have_pages_and_leave_nothing_out() {
+    let jobs = Arc::new(MemoryJobs::default());
+    let now = Timestamp::now();
+    for number in 0..7 {
+        let job = Job {
+            id: format!("job{number}"),
+            tenant: "default".into(),
+            owner: Caller::new("ada", Permission::User),
+            tool: "echo".into(),
+            arguments: serde_json::Map::new(),
+            cron: "0 8 * * *".into(),
+            time_zone: "UTC".into(),
+            created_at: now,
+            // Several at the same time.
+            next_run: now + SignedDuration::from_hours(1 + number / 3),
+            last_run: None,
+        };
+        assert!(jobs.add(job, 100).await.unwrap());
+    }
+    let schedule = Schedule::new(jobs);
+    let rack = Rack::start_set(Caller::new("local", Permission::User), |settings| {
+        settings.access = Access::default();
+        settings.schedule = Some(schedule);
+    })
+    .await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    for number in 0..5 {
+        let user = User {
+            id: format!("user ~{number}"),
+            level: Permission::User,
+            personas: Vec::new(),
+            created_at: now,
+        };
+        rack.store.put_user("default", user).await.unwrap();
+        let (key, _) = ApiKey::generate("default", "ada", false, now).unwrap();
+        assert!(rack.store.put_key(key).await.unwrap());
+        let call = json!({"tool_name": "files.erase", "arguments": {"text": format!("{number}")}});
+        assert_eq!(send(&rack, Method::POST, "/execute", &ada, call).await.0, StatusCode::ACCEPTED);
+    }
+    for (key, name, count) in [
+        (&root, "users", 7),
+        (&root, "keys", 7),
+        (&root, "jobs", 7),
+        (&root, "approvals", 5),
+        (&ada, "approvals", 5),
+    ] {
+        let (whole, pages) = read_on(&rack, key, name, 200).await;
+        assert_eq!((whole.len(), pages), (count, 1), "{name}: {whole:?}");
+        let (in_parts, pages) = read_on(&rack, key, name, 2).await;
+        assert_eq!((&in_parts, pages), (&whole, count.div_ceil(2)), "{name}");
+        let (one_by_one, pages) = read_on(&rack, key, name, 1).await;
+        assert_eq!((&one_by_one, pages), (&whole, count), "{name}");
+        for query in ["limit=0", "limit=201", "limit=x", "after=2026", "after=yesterday~1", "before=1"] {
+            let (status, answer) =
+                send(&rack, Method::GET, &format!("/api/{name}?{query}"), key, Value::Null).await;
+            assert_eq!(
+                (status, &answer["error"]["type"]),
+                (StatusCode::BAD_REQUEST, &json!("invalid_request_error")),
+                "{query}: {answer}"
+            );
+        }
+    }
+    let (_, questions) = send(&rack, Method::GET, "/api/questions?limit=1", &ada, Value::Null).await;
+    assert_eq!(questions, json!({"questions": [], "next": null}));
+}
