@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`cargo xtask dev` with the real Cargo: a tool is saved in `tools/`, made wrong, corrected and removed, and so are settings. Prints how long
-each takes. In between, a browser looks at the page: see page.mjs.
+each takes. In between, a browser looks at the page: see page.mjs. Then `dev` of a program of its own, that of `fixtures/embedding`.
 
     CHROMIUM     the browser, default the first found on the path
     SHOTS        folder for screenshots; none are taken without it
@@ -31,6 +31,10 @@ import environment
 PATIENCE = 300
 PATIENCE_AT_FIRST = 3600
 TOOL = environment.REPOSITORY / "tools" / "dev_probe.rs"
+FIXTURES = environment.REPOSITORY / "fixtures"
+OWN_TOOL = FIXTURES / "embedding" / "tools" / "dev_probe.rs"
+# All of its workspace, so that dependencies have the same features as in the tests.
+OWN_PROGRAM = ["--workspace", "--bin", "embedding"]
 TEXT = '''//! A tool that a test has written, and removes.
 
 use registry_core::prelude::*;
@@ -57,12 +61,12 @@ def lines(out):
 class Dev:
     """`cargo xtask dev`, with what it says, in a terminal of its own or without one."""
 
-    def __init__(self, folder, repository=environment.REPOSITORY, tool="dev_probe", terminal=False):
+    def __init__(self, folder, repository=environment.REPOSITORY, tool="dev_probe", terminal=False, program=("cargo", "xtask"), cargo=()):
         self.tool = tool
         self.settings = folder / "toolrack.toml"
         self.settings.write_text("")
-        command = ["cargo", "xtask", "dev", "--upstream", "demo", "--listen", "127.0.0.1:0", "--data-dir", folder / "data",
-                   "--config", self.settings]
+        command = [*program, "dev", "--upstream", "demo", "--listen", "127.0.0.1:0", "--data-dir", folder / "data",
+                   "--config", self.settings, *(("--", *cargo) if cargo else ())]
         variables = {name: value for name, value in os.environ.items() if not name.startswith("TOOLRACK_")}
         if terminal:
             ours, theirs = pty.openpty()
@@ -128,10 +132,10 @@ class Dev:
         return self.until(lambda: (now := self.state())["state"] == state and now, f"the state is never {state}")
 
 
-def saved(dev, what, text, holds, otherwise):
+def saved(dev, what, text, holds, otherwise, file=TOOL):
     """Saves the tool, waits until it does what it should, and prints how long that took."""
     before, began = len(dev.said), time.monotonic()
-    TOOL.write_text(text)
+    file.write_text(text)
     dev.until(holds, otherwise)
     took = time.monotonic() - began
     dev.until(lambda: any(line.startswith("Ready") for line in dev.said[before:]), "it is not said")
@@ -196,8 +200,28 @@ def page(dev):
     return int(status == 0), int(status != 0)
 
 
+def own(folder):
+    """`dev` of a program of its own."""
+    subprocess.run(["cargo", "build", "--quiet", *OWN_PROGRAM], cwd=FIXTURES, check=True)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", FIXTURES / "target"))
+    dev = Dev(folder, FIXTURES, program=(target / "debug" / "embedding",), cargo=OWN_PROGRAM)
+    try:
+        assert dev.call({"number": 1}) is None
+        saved(dev, "its own program", TEXT, lambda: dev.call({"number": 41}) == 42, "the tool is not called", OWN_TOOL)
+        OWN_TOOL.write_text(TEXT.replace("number + 1", "numbers + 1"))
+        message = dev.became("failed")["message"]
+        assert "tools/dev_probe.rs" in message and dev.call({"number": 41}) == 42, message
+        OWN_TOOL.unlink()
+        dev.until(lambda: dev.call({"number": 41}) is None, "the removed tool is still called")
+        assert dev.became("current")
+    finally:
+        OWN_TOOL.unlink(missing_ok=True)
+        ended = dev.stop()
+    assert ended, "the program of its own does not end"
+
+
 def main():
-    assert not TOOL.exists(), f"{TOOL} is in the way"
+    assert not TOOL.exists() and not OWN_TOOL.exists(), "a tool dev_probe.rs is in the way"
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory(prefix="dev-") as folder:
         dev = Dev(Path(folder), terminal=True)
@@ -216,6 +240,13 @@ def main():
             else:
                 failed += 1
                 print("FAILED  it does not end")
+    with tempfile.TemporaryDirectory(prefix="dev-") as folder:
+        try:
+            own(Path(folder))
+            passed += 1
+        except AssertionError as error:
+            failed += 1
+            print(f"FAILED  {error}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
