@@ -8,7 +8,7 @@ import { audit, exportAudit, verifyAudit } from '../api.js';
 import { foundOf } from '../parts/chain.js';
 import { Fault, awaiting, useChange } from '../parts/loaded.js';
 import { Records } from '../parts/records.js';
-import { c, place } from '../state.js';
+import { c, place, wide } from '../state.js';
 
 /** @import { Entry, Verdict } from '../api.js' */
 
@@ -62,7 +62,7 @@ export function Audit() {
       <${Export} query=${searched} />
     </form>
     <${Fault} text=${fault} />
-    ${entries && html`<${Records} entries=${entries} />`}
+    ${entries && html`<${Records} entries=${entries} whole=${wide.value} />`}
     ${next !== null && html`<p class="bar"><button type="button" id="audit-more" onClick=${() => read(searched, next)}>${c.older}</button></p>`}`;
 }
 
