@@ -151,6 +151,27 @@ export async function consoleMany(browser) {
     }
   });
 
+  await check('u29 a time that nobody can mean is named, and so is a search without a word', async () => {
+    const asked = [];
+    const answers = {
+      ...ANSWERS,
+      '/api/audit': (route) => { asked.push(route.request().url()); return route.fulfill({ json: ANSWERS['/api/audit'] }); },
+      '/api/documents/search': (route) => route.fulfill(refused(400, 'there is no word to look for; say what the passages are about')),
+    };
+    const { page, context } = await openKept(browser, 'admin#audit', WIDE, undefined, answers);
+    await page.waitForSelector('.rows');
+    const since = page.locator('#audit-filter [type="datetime-local"]').first();
+    await since.fill('275760-09-13T00:00');
+    const before = asked.length;
+    await page.click('#audit-filter .main');
+    equal([await since.evaluate((field) => field.validity.rangeOverflow), asked.length], [true, before], 'named as wrong, and nothing is asked');
+    await page.click('#sections a[href="#documents"]');
+    await page.fill('#documents-search input', '"((');
+    await page.press('#documents-search input', 'Enter');
+    await page.waitForSelector('.fault:has-text("no word to look for")');
+    await context.close();
+  });
+
   await check('u29 a key holds for so many days by the clock of the server', async () => {
     let until = '';
     const date = new Date(NOW).toUTCString();
