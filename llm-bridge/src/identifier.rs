@@ -16,12 +16,33 @@ pub(crate) fn check_identifier(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a new persona may be called so. Where it is written down, commas separate several.
+///
+/// # Errors
+/// What it has to be.
+pub(crate) fn check_new_persona(name: &str) -> Result<(), String> {
+    check_named_in_path(name)?;
+    match name.contains(',') {
+        true => Err("without commas, which separate several".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// Whether an address can name it: in a path, dots alone lead to another.
+fn check_named_in_path(text: &str) -> Result<(), String> {
+    check_identifier(text)?;
+    match text {
+        "." | ".." => Err("more than dots".to_owned()),
+        _ => Ok(()),
+    }
+}
+
 /// Whether a new user may have this id: by what nobody sees in it, it could look like another's.
 ///
 /// # Errors
 /// What it has to be.
 pub(crate) fn check_new_user(id: &str) -> Result<(), String> {
-    check_identifier(id)?;
+    check_named_in_path(id)?;
     if id.contains(is_invisible) {
         return Err("without characters that nobody sees or that turn the text around".to_owned());
     }
@@ -72,5 +93,16 @@ mod tests {
         for id in ["ada ", " ada", "ada  king", "ada\u{a0}king", "ada\u{3000}"] {
             assert!(check_new_user(id).unwrap_err().contains("spaces"), "{id:?}");
         }
+    }
+
+    #[test]
+    fn whatever_is_made_can_be_named_in_an_address() {
+        for id in [".", ".."] {
+            assert_eq!(check_new_user(id).unwrap_err(), "more than dots");
+            assert_eq!(check_new_persona(id).unwrap_err(), "more than dots");
+            assert!(check_identifier(id).is_ok(), "who is there already stays");
+        }
+        assert!(check_new_user("...").is_ok() && check_new_persona("a.b").is_ok());
+        assert!(check_new_persona("reading,writing").unwrap_err().contains("commas"));
     }
 }

@@ -13,7 +13,7 @@ use super::{
     users::hint,
 };
 use crate::{
-    identifier::check_identifier,
+    identifier::{check_identifier, check_new_persona},
     personas::{self, PersonaChangeError, users_of},
     recorded::Change,
 };
@@ -73,13 +73,10 @@ impl PersonaCommand {
     }
 }
 
-/// A persona's name. Commas separate several.
+/// The name of a new persona.
 fn name(text: &str) -> Result<String, String> {
-    check_identifier(text).map_err(|rule| format!("a persona's name has to be {rule}"))?;
-    match text.contains(',') {
-        true => Err("a persona's name has no commas, which separate several".to_owned()),
-        false => Ok(text.to_owned()),
-    }
+    let fault = |rule| format!("a persona's name has to be {rule}");
+    check_new_persona(text).map(|()| text.to_owned()).map_err(fault)
 }
 
 fn module(text: &str) -> Result<String, String> {

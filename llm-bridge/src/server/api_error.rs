@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use registry_core::{
-    ToolError,
+    ErrorKind, ToolError,
     store::{StoreError, StoreErrorKind},
 };
 use serde_json::{Value, json};
@@ -109,6 +109,9 @@ impl From<StoreError> for ApiError {
 /// Of the documents' store.
 impl From<ToolError> for ApiError {
     fn from(fault: ToolError) -> Self {
+        if fault.kind() == ErrorKind::InvalidArguments {
+            return Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", fault.message());
+        }
         store_log::unanswered(fault.detail());
         unavailable()
     }

@@ -22,7 +22,7 @@ use super::{
     query::QueryParameters,
 };
 use crate::{
-    identifier::check_identifier,
+    identifier::{check_identifier, check_new_persona},
     personas::{self, PersonaChangeError, users_of},
 };
 
@@ -97,7 +97,8 @@ pub(super) async fn add(
     Admin(identity): Admin,
     JsonBody(new): JsonBody<NewPersona>,
 ) -> Result<(StatusCode, Json<Persona>), ApiError> {
-    check([&new.name], "name")?;
+    check_new_persona(&new.name)
+        .map_err(|rule| ApiError::invalid("name", format!("a name in `name` has to be {rule}")))?;
     check_modules(&new.allowed_modules)?;
     let arguments = json!({"name": new.name, "allowed_modules": new.allowed_modules});
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());

@@ -489,8 +489,9 @@ async fn u29_documents_are_searched_as_tools_do() {
         json!(["uploads/local/tea.md", "Tea > Green", "line 5", "Green tea is steeped at 75 degrees."])
     );
     let long = "a".repeat(4097);
-    let bad: [&[(&str, &str)]; 6] = [
+    let bad: [&[(&str, &str)]; 7] = [
         &[],
+        &[("query", "\"((")],
         &[("query", " ")],
         &[("query", long.as_str())],
         &[("query", "tea"), ("limit", "0")],

@@ -252,7 +252,7 @@ export async function consoleOfAdmins(browser) {
     await row(page, 'calculate').first().locator('a:has-text("Trace")').click();
     await page.waitForSelector('.spans ul .span-name:has-text("calculate")');
     await shot(page, 'console-trace');
-    const last = page.locator('table[aria-label="The last ones"] tbody tr').filter({ hasText: 'invoke_agent toolrack' }).first();
+    const last = page.locator('table[aria-label="The last traces"] tbody tr').filter({ hasText: 'invoke_agent toolrack' }).first();
     equal(await last.locator('td[data-title="Calls"]').innerText(), '1', 'calls of the turn');
     await page.evaluate(() => { location.hash = '#traces'; });
     await page.waitForSelector('.spans li', { state: 'detached' });

@@ -21,6 +21,7 @@ import { chats, chatsOnPhone } from './chats.mjs';
 import { clauses } from './clauses.mjs';
 import { consoleDoctor, consoleForOthers, consoleLooks, consoleOfAdmins } from './console.mjs';
 import { consoleKept } from './console_kept.mjs';
+import { consoleMany } from './console_many.mjs';
 import { consoleUpkeep } from './console_upkeep.mjs';
 import { devices } from './devices.mjs';
 import { documents, documentsOnPhone } from './documents.mjs';
@@ -54,7 +55,7 @@ if (slow > 1) {
   };
 }
 try {
-  const parts = { desktop, phone, keyed, chats, chatsOnPhone, devices, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, manyCalls, looks, kept, everyone, reach, attacked, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleKept, consoleDoctor, consoleForOthers, consoleLooks };
+  const parts = { desktop, phone, keyed, chats, chatsOnPhone, devices, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, manyCalls, looks, kept, everyone, reach, attacked, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleKept, consoleMany, consoleDoctor, consoleForOthers, consoleLooks };
   const only = process.argv.slice(2);
   for (const [name, part] of Object.entries(parts)) {
     if (only.length === 0 || only.includes(name)) await part(browser);

@@ -296,7 +296,24 @@ async function whileChatsChange(browser) {
     await temperature.fill('1');
     await temperature.press('Tab');
     await page.waitForSelector('#settings .ask-fault', { state: 'detached' });
+    const tokens = page.locator('#settings input[max="1000000"]');
+    await tokens.fill('0');
+    await tokens.press('Tab');
+    await page.waitForSelector('#settings .ask-fault');
     await page.keyboard.press('Escape');
+  });
+
+  await check('b17 however many files wait to be sent, the field is there, and a long text finds what it can', async () => {
+    const words = 'one two three four five six seven eight nine ten';
+    const [searched] = await Promise.all([page.waitForRequest((request) => request.url().includes('search=')), page.fill('#chats-search', words)]);
+    equal(new URL(searched.url()).searchParams.get('search').split(' ').length, 8, 'words that are searched');
+    await page.waitForSelector('#chats .empty');
+    equal(await page.locator('#failure').count(), 0, 'failures');
+    await page.setViewportSize({ width: 390, height: 700 });
+    await page.setInputFiles('#composer input[type=file]', Array.from({ length: 100 }, (_, at) => ({ name: `${at}.txt`, mimeType: 'text/plain', buffer: Buffer.from(`${at}`) })));
+    await page.waitForSelector('.attached li:nth-child(100)');
+    const { y, height } = await page.locator('#question').boundingBox();
+    equal(y > 0 && y + height <= 700, true, 'field in the window');
   });
   await context.close();
 }

@@ -32,7 +32,7 @@ export function ChatPanel({ covers }) {
     <div class="chats-head">
       <button id=${openChat ? 'new-chat' : undefined} type="button" class="chats-new" onClick=${async () => { await startNew(); done(); focusQuestion(); }}><${Icon} name="plus" /><span>${t.newChat}</span></button>
       <label class="search-field"><span class="unseen">${t.searchChats}</span><${Icon} name="search" />
-        <input id="chats-search" type="search" placeholder=${t.searchChats} title=${t.keySearch} autocomplete="off" spellcheck="false" value=${words} onInput=${search} /></label>
+        <input id="chats-search" type="search" maxlength="250" placeholder=${t.searchChats} title=${t.keySearch} autocomplete="off" spellcheck="false" value=${words} onInput=${search} /></label>
     </div>
     <ul id="chats-list">
       ${chats.value.map((listed) => html`<${Row} key=${listed.id} listed=${listed} onOpen=${done} />`)}

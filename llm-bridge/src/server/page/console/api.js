@@ -133,8 +133,15 @@ export const promote = (id, level) => send(`api/users/${name(id)}`, { level });
 export const removeUser = (id) => remove(`api/users/${name(id)}`);
 /** @param {string} id @returns {Promise<Erased>} */
 export const eraseUser = async (id) => (await send(`api/users/${name(id)}/erase`, {})).json();
-/** @param {string} id @param {string[]} personas */
-export const assign = (id, personas) => send(`api/users/${name(id)}/personas`, { personas });
+/**
+ * Changes the personas of a user from what they are by now: another admin may have changed them.
+ * @param {string} id
+ * @param {(personas: string[]) => string[]} changed
+ */
+export async function assign(id, changed) {
+  const now = (await users()).find((one) => one.id === id)?.personas ?? [];
+  return send(`api/users/${name(id)}/personas`, { personas: changed(now) });
+}
 
 /** @returns {Promise<Key[]>} */
 export const keys = () => getAll('api/keys', 'keys');
@@ -147,8 +154,16 @@ export const revokeKey = (id) => remove(`api/keys/${name(id)}`);
 export const personas = async () => (await getJson('api/personas')).personas;
 /** @param {string} persona @param {string[]} modules */
 export const addPersona = (persona, modules) => send('api/personas', { name: persona, allowed_modules: modules });
-/** @param {string} persona @param {string[]} modules */
-export const changePersona = (persona, modules) => send(`api/personas/${name(persona)}`, { allowed_modules: modules });
+/**
+ * Gives a persona a module, or takes it away. The others are as they are by now: another admin may have changed them.
+ * @param {string} persona
+ * @param {string} module
+ * @param {boolean} allowed
+ */
+export async function allowModule(persona, module, allowed) {
+  const others = ((await personas()).find((one) => one.name === persona)?.allowed_modules ?? []).filter((one) => one !== module);
+  return send(`api/personas/${name(persona)}`, { allowed_modules: allowed ? [...others, module] : others });
+}
 /** @param {string} persona @param {boolean} force */
 export const removePersona = (persona, force) => remove(`api/personas/${name(persona)}?force=${force}`);
 

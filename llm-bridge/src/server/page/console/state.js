@@ -31,6 +31,11 @@ export const place = signal(placeOf(location.hash));
 
 addEventListener('hashchange', () => { place.value = placeOf(location.hash); });
 
+/** Whether a row has room for all that is known. */
+const room = matchMedia('(min-width: 120rem)');
+export const wide = signal(room.matches);
+room.addEventListener('change', () => { wide.value = room.matches; });
+
 /** @param {string} hash */
 function placeOf(hash) {
   const [name = '', query = ''] = hash.slice(1).split('?');

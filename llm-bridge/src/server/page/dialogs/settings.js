@@ -31,7 +31,7 @@ function OfChat() {
   return html`
     <label class="ask-field"><span>${t.systemPrompt}</span>
       <textarea id="setting-system" rows="3" placeholder=${t.byDefault} defaultValue=${settings.system ?? ''} onChange=${(/** @type {any} */ event) => set({ system: event.target.value.trim() || null })}></textarea></label>
-    <div class="settings-row"><${Sampling} name="temperature" max=${2} step="any" /><${Sampling} name="top_p" max=${1} step="any" /><${Sampling} name="max_tokens" max=${1_000_000} step="1" /></div>
+    <div class="settings-row"><${Sampling} name="temperature" max=${2} /><${Sampling} name="top_p" max=${1} /><${Sampling} name="max_tokens" min=${1} max=${1_000_000} step="1" /></div>
     <div class="settings-row">
       ${chats.value !== null && html`<label class="ask-field"><span>${t.thinkingSetting}</span>
         <select value=${settings.thinking ?? ''} onChange=${(/** @type {any} */ event) => set({ thinking: event.target.value || null })}>
@@ -47,9 +47,9 @@ function OfChat() {
 
 /**
  * A number, or why it cannot be taken, in the browser's words.
- * @param {{ name: 'temperature' | 'top_p' | 'max_tokens', max: number, step: string }} properties
+ * @param {{ name: 'temperature' | 'top_p' | 'max_tokens', min?: number, max: number, step?: string }} properties
  */
-function Sampling({ name, max, step }) {
+function Sampling({ name, min = 0, max, step = 'any' }) {
   const [fault, setFault] = useState('');
   const take = (/** @type {any} */ event) => {
     const { value, validationMessage } = event.target;
@@ -57,7 +57,7 @@ function Sampling({ name, max, step }) {
     if (!validationMessage) set({ [name]: value === '' ? null : Number(value) });
   };
   return html`<label class="ask-field"><span>${t.sampling[name]}</span>
-    <input type="number" min="0" max=${max} step=${step} placeholder=${t.byDefault} defaultValue=${chat.value.settings[name] ?? ''} aria-invalid=${String(fault !== '')} onChange=${take} />
+    <input type="number" min=${min} max=${max} step=${step} placeholder=${t.byDefault} defaultValue=${chat.value.settings[name] ?? ''} aria-invalid=${String(fault !== '')} onChange=${take} />
     ${fault && html`<small class="ask-fault" role="alert">${fault}</small>`}</label>`;
 }
 

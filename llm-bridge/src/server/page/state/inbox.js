@@ -2,6 +2,7 @@
 
 import { effect } from '../vendor/signals.js';
 import * as api from './api.js';
+import { givenKey } from './key.js';
 import { t } from './language.js';
 import { prefer, preference } from './storage.js';
 import { chat, running, waiting } from './store.js';
@@ -9,14 +10,19 @@ import { chat, running, waiting } from './store.js';
 /** How often it is looked for, in milliseconds: a call of this chat says so by itself. */
 const AGAIN = 15_000;
 
+/** The key that was refused, if no other was given: nobody is asked for one every few seconds. */
+let refused = /** @type {string | null} */ (null);
+
 /** Looks for what waits. */
 export async function look() {
   try {
     const [approvals, questions] = await Promise.all([api.approvals(), api.questions()]);
+    refused = null;
     const found = [...approvals.map((/** @type {any} */ one) => ({ ...one, kind: 'approval' })), ...questions.map((/** @type {any} */ one) => ({ ...one, kind: 'question' }))];
     if (JSON.stringify(found) !== JSON.stringify(waiting.value)) waiting.value = found;
-  } catch {
+  } catch (error) {
     // The page says elsewhere that the server cannot be reached.
+    refused = error instanceof api.Refused && error.status === 401 ? givenKey() : null;
   }
 }
 
@@ -54,7 +60,7 @@ export function watch() {
   const told = new Set();
   let asked = false;
   look();
-  setInterval(look, AGAIN);
+  setInterval(() => { if (refused !== givenKey()) look(); }, AGAIN);
   document.addEventListener('visibilitychange', () => { if (!document.hidden) look(); });
   effect(() => {
     const answer = running.value;

@@ -7,6 +7,8 @@ import { chat, chats, chatsKnown, failure, moreChats } from './store.js';
 /** @import { Chat } from './types.d.ts' */
 
 const KEY = 'conversation';
+/** By so many words the server searches at most. */
+const MOST_WORDS = 8;
 let words = '';
 /** What the list was searched for. */
 export const searched = () => words.toLowerCase().split(/\s+/).filter(Boolean);
@@ -23,7 +25,7 @@ export async function list(search = words) {
   if (search !== words) pages = 1;
   words = search;
   const number = asked += 1;
-  const about = search ? { search } : {};
+  const about = search ? { search: search.split(/\s+/).slice(0, MOST_WORDS).join(' ') } : {};
   try {
     let { chats: all, next } = await api.chats(about);
     for (let page = 1; page < pages && next; page += 1) {

@@ -141,6 +141,8 @@ export interface Tool {
   description: string;
   level: string;
   effect: string;
+  reads?: string[];
+  sends?: string;
   enabled: boolean;
   reason?: string;
   deferred?: boolean;

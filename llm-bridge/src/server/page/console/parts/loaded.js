@@ -1,7 +1,9 @@
 // What a section asks the server for, and what it changes there.
 
 import { useEffect, useLayoutEffect, useRef, useState } from '../../vendor/hooks.js';
+import { Refused } from '../../state/api.js';
 import { html } from '../../state/html.js';
+import { givenKey } from '../../state/key.js';
 import { t } from '../../state/language.js';
 import { said } from '../../state/store.js';
 import { signal } from '../../vendor/signals.js';
@@ -40,14 +42,17 @@ export function useLoaded(ask, about = []) {
     let busy = false;
     // What is under way may have been read before the change.
     let anew = false;
+    // Who has given no key is asked for one when that is wanted, not every few seconds.
+    let refused = /** @type {string | null} */ (null);
     const look = async () => {
-      if (busy) return;
+      if (busy || refused === givenKey()) return;
       busy = true;
       try {
         const answer = await awaiting(ask());
         if (!gone) setValue(answer);
         if (!gone) setFault('');
       } catch (error) {
+        if (error instanceof Refused && error.status === 401) refused = givenKey();
         if (!gone) setFault(/** @type {Error} */ (error).message);
       }
       busy = false;
@@ -56,6 +61,7 @@ export function useLoaded(ask, about = []) {
       look();
     };
     const again = () => {
+      refused = null;
       anew = busy;
       look();
     };
@@ -81,9 +87,9 @@ export function useEvery(milliseconds, look) {
 
 /**
  * Makes a change; says what has come of it.
- * @param {() => void} onDone
+ * @param {() => void} onEnd looks again, also where it failed: somebody else may have changed the same
  */
-export function useChange(onDone) {
+export function useChange(onEnd) {
   const [fault, setFault] = useState('');
   const [busy, setBusy] = useState(false);
   const change = async (/** @type {() => Promise<unknown>} */ make, /** @type {string} */ done) => {
@@ -92,13 +98,13 @@ export function useChange(onDone) {
       await make();
       setFault('');
       said.value = done;
-      onDone();
       return true;
     } catch (error) {
       setFault(/** @type {Error} */ (error).message);
       return false;
     } finally {
       setBusy(false);
+      onEnd();
     }
   };
   return { fault, busy, change };

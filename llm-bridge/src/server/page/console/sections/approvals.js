@@ -15,7 +15,10 @@ import { Rules } from './rules.js';
 /** How often it is looked for them, in milliseconds. */
 const AGAIN = 5000;
 
-export function Approvals() {
+export const Approvals = () => html`<div class="parts"><div><h2>${c.waitingCalls}</h2><${Waiting} /></div><${Rules} /></div>`;
+
+/** The calls that wait. */
+export function Waiting() {
   const waiting = useLoaded(waitingCalls);
   useEvery(AGAIN, waiting.look);
   // What may be remembered of one's own call is read there.
@@ -27,8 +30,7 @@ export function Approvals() {
     <ul class="cards">${waiting.value?.map((one) => html`<li class="card" key=${one.id}>
       <p><code>${one.tool}</code> ${t.asksFor(one.user)}</p>
       <${Asked} call=${one} onAnswer=${waiting.again} />
-    </li>`)}</ul>
-    <${Rules} />`;
+    </li>`)}</ul>`;
 }
 
 /**

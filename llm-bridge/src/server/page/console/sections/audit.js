@@ -8,7 +8,7 @@ import { audit, exportAudit, verifyAudit } from '../api.js';
 import { foundOf } from '../parts/chain.js';
 import { Fault, awaiting, useChange } from '../parts/loaded.js';
 import { Records } from '../parts/records.js';
-import { c, place } from '../state.js';
+import { c, place, wide } from '../state.js';
 
 /** @import { Entry, Verdict } from '../api.js' */
 
@@ -17,6 +17,9 @@ const PAGE = '50';
 
 /** Where calls come from, besides the dialects of models. */
 const ORIGINS = ['native', 'text', 'http', 'mcp', 'schedule', 'command_line', 'tool', 'library'];
+
+/** The last time that the server reads. */
+const LAST = '9999-12-30T23:59';
 
 const FILTERS = /** @type {const} */ (['user', 'tool', 'call_id']);
 
@@ -52,8 +55,8 @@ export function Audit() {
   return html`<${Verification} />
     <form class="bar" id="audit-filter" role="search" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); read(query(filter), null); }}>
       ${FILTERS.map((name) => html`<label key=${name}><span>${c.filters[name]}</span><input name=${name} autocomplete="off" spellcheck="false" value=${filter[name]} onInput=${set(name)} /></label>`)}
-      <label><span>${c.since}</span><input type="datetime-local" value=${filter.since} onInput=${set('since')} /></label>
-      <label><span>${c.until}</span><input type="datetime-local" value=${filter.until} onInput=${set('until')} /></label>
+      <label><span>${c.since}</span><input type="datetime-local" max=${LAST} value=${filter.since} onInput=${set('since')} /></label>
+      <label><span>${c.until}</span><input type="datetime-local" max=${LAST} value=${filter.until} onInput=${set('until')} /></label>
       <${Choice} name="only" label=${c.outcome} words=${c.kinds} value=${filter.only} onChange=${set('only')} />
       <${Choice} name="decision" label=${c.decision} words=${{ '': c.kinds[''], ...c.decisions }} value=${filter.decision} onChange=${set('decision')} />
       <label><span>${c.origin}</span><input name="origin" list="audit-origins" autocomplete="off" spellcheck="false" value=${filter.origin} onInput=${set('origin')} /></label>
@@ -62,7 +65,7 @@ export function Audit() {
       <${Export} query=${searched} />
     </form>
     <${Fault} text=${fault} />
-    ${entries && html`<${Records} entries=${entries} />`}
+    ${entries && html`<${Records} entries=${entries} whole=${wide.value} />`}
     ${next !== null && html`<p class="bar"><button type="button" id="audit-more" onClick=${() => read(searched, next)}>${c.older}</button></p>`}`;
 }
 

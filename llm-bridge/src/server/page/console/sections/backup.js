@@ -29,8 +29,8 @@ export function Backup() {
       setBusy(false);
     }
   };
-  return html`<h2>${c.backup}</h2>
+  return html`<div><h2>${c.backup}</h2>
     <p class="note">${prose(c.backupAbout)}</p>
     <p class="bar"><button type="button" id="backup" disabled=${busy} onClick=${run}>${c.makeBackup}</button> <span role="status" id="backup-state">${state}</span></p>
-    <${Fault} text=${fault} />`;
+    <${Fault} text=${fault} /></div>`;
 }

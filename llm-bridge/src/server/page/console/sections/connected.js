@@ -11,7 +11,7 @@ import { account, c } from '../state.js';
 export function ConnectedAccounts() {
   const all = useLoaded(accounts);
   const { fault, busy, change } = useChange(all.again);
-  return html`<h2>${c.accounts}</h2>
+  return html`<div><h2>${c.accounts}</h2>
     <${Fault} text=${all.fault || fault} onAgain=${all.fault ? all.again : undefined} />
     ${all.value && html`<${Table} label=${c.accounts} empty=${c.noAccounts} columns=${[c.server, c.user, c.authorizationServer, c.since, c.actions]}
       rows=${all.value.map(({ server, user, issuer, since }) => ({ key: `${server} ${user ?? ''}`, cells: [
@@ -21,5 +21,5 @@ export function ConnectedAccounts() {
         exact(since),
         (user !== null || account.value?.operator) && html`<${Sure} word=${c.revoke} title=${c.revokeAccountWhat(server, user)} question=${c.revokeAccount(server, user)} disabled=${busy}
           onSure=${() => change(() => revokeAccount(server, user), c.accountRevoked(server))} />`,
-      ] }))} />`}`;
+      ] }))} />`}</div>`;
 }

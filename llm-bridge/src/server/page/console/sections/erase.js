@@ -18,12 +18,12 @@ export function Erase({ onErased }) {
     setErased(null);
     if (await change(async () => setErased(await eraseUser(id)), c.erasedAll(id))) setId('');
   };
-  return html`<h2>${c.erasePerson}</h2>
+  return html`<div><h2>${c.erasePerson}</h2>
     <p class="note">${c.eraseAbout}</p>
     <form class="bar" id="erase-person" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
       <label><span>${c.user}</span><input maxlength="256" autocomplete="off" spellcheck="false" value=${id} onInput=${(/** @type {any} */ event) => setId(event.target.value)} /></label>
       <${Sure} word=${c.erase} question=${c.eraseAsk(id)} disabled=${busy || id === ''} onSure=${erase} />
     </form>
     <${Fault} text=${fault} />
-    ${erased && html`<p class="card" id="erased" role="status">${c.erasedParts(erased)}</p>`}`;
+    ${erased && html`<p class="card" id="erased" role="status">${c.erasedParts(erased)}</p>`}</div>`;
 }

@@ -19,18 +19,18 @@ const AGAIN = 1000;
 
 export function Models() {
   const models = useLoaded(shared.models);
-  return html`<${Fault} text=${models.fault} onAgain=${models.again} />
+  return html`<div class="parts"><div><h2>${c.modelsTitle}</h2><${Fault} text=${models.fault} onAgain=${models.again} />
     ${models.value && html`<${Table} label=${c.modelsTitle} empty=${c.noModels} columns=${[c.model, c.state]}
-      rows=${models.value.map((/** @type {string} */ name) => ({ key: name, cells: [html`<code>${name}</code>`, name === health.value?.model ? c.isDefault : '–'] }))} />`}
+      rows=${models.value.map((/** @type {string} */ name) => ({ key: name, cells: [html`<code>${name}</code>`, name === health.value?.model ? c.isDefault : '–'] }))} />`}</div>
     ${account.value?.operator && html`<${Upstreams} />`}
-    <h2>${c.doctor}</h2>
-    ${account.value?.operator ? html`<${Doctor} names=${models.value ?? []} />` : html`<p class="note">${c.doctorForOperators}</p>`}`;
+    <div><h2>${c.doctor}</h2>
+    ${account.value?.operator ? html`<${Doctor} names=${models.value ?? []} />` : html`<p class="note">${c.doctorForOperators}</p>`}</div></div>`;
 }
 
 /** The model servers, each with what is known of it. */
 function Upstreams() {
   const all = useLoaded(api.upstreams);
-  return html`<h2>${c.upstreams}</h2>
+  return html`<div><h2>${c.upstreams}</h2>
     <${Fault} text=${all.fault} onAgain=${all.again} />
     ${all.value && html`<${Table} label=${c.upstreams} empty=${c.noModels} columns=${[c.name, c.address, c.kind, c.state, c.modelsTitle, c.fallback]}
       rows=${all.value.map(({ name, address, kind, error, models, fallback }) => ({ key: name, cells: [
@@ -40,7 +40,7 @@ function Upstreams() {
         error === null ? html`<span class="good">${c.reachable}</span>` : html`<span class="bad">${error}</span>`,
         models === null ? '–' : number(models),
         fallback ? html`<code>${fallback}</code>` : '–',
-      ] }))} />`}`;
+      ] }))} />`}</div>`;
 }
 
 /** @param {{ names: string[] }} properties */

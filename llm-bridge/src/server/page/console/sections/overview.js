@@ -1,11 +1,14 @@
-// Whether all is well: the server, its models, what waits.
+// Whether all is well: the server, its models, what runs, waits and has failed.
 
 import { html } from '../../state/html.js';
 import * as api from '../../state/api.js';
-import { jobs, letters, mcpServers, modules, ready } from '../api.js';
-import { useLoaded } from '../parts/loaded.js';
+import { audit, jobs, letters, mcpServers, modules, ready } from '../api.js';
+import { Fault, useLoaded } from '../parts/loaded.js';
+import { Records } from '../parts/records.js';
 import { c, to } from '../state.js';
+import { Waiting } from './approvals.js';
 import { Backup } from './backup.js';
+import { Running } from './turns.js';
 
 export function Overview() {
   const server = useLoaded(ready);
@@ -16,7 +19,8 @@ export function Overview() {
   const remotes = useLoaded(async () => (await Promise.all([modules(), mcpServers()])).flat());
   const undelivered = useLoaded(letters);
   const scheduled = useLoaded(jobs);
-  const all = [server, health, models, tools, waiting, remotes, undelivered, scheduled];
+  const failures = useLoaded(async () => (await audit({ only: 'failure', limit: '5' })).records);
+  const all = [server, health, models, tools, waiting, remotes, undelivered, scheduled, failures];
   const ill = (remotes.value ?? []).filter((remote) => remote.error || remote.breaker === 'open');
   const failed = (scheduled.value ?? []).filter(({ last_run: last }) => last?.success === false);
   const on = tools.value?.filter((tool) => tool.enabled).length ?? 0;
@@ -37,7 +41,12 @@ export function Overview() {
       <${Fact} id="fact-letters" name=${c.sections.webhooks} good=${undelivered.fault || undelivered.value?.length ? false : undefined}
         text=${undelivered.fault || (undelivered.value && html`<a href=${to('webhooks')}>${c.lettersLie(undelivered.value.length)}</a>`)} />
     </dl>
-    <${Backup} />`;
+    <div class="parts">
+      <div><h2>${c.sections.turns}</h2><${Running} /></div>
+      <div><h2>${c.waitingCalls}</h2><${Waiting} /></div>
+      <div><h2>${c.lastFailures}</h2><${Fault} text=${failures.fault} />${failures.value && html`<${Records} entries=${failures.value} />`}</div>
+      <${Backup} />
+    </div>`;
 }
 
 /** @param {{ id: string, name: string, text: any, good?: boolean }} properties */

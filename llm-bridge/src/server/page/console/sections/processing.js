@@ -17,14 +17,14 @@ export function Processing() {
   const running = state.value?.extraction?.running === true;
   useEvery(running ? AGAIN : 0, state.look);
   const { embedding_model: model = null, unextracted = null, extracts = false } = state.value ?? {};
-  return html`<h2>${c.processing}</h2>
+  return html`<div><h2>${c.processing}</h2>
     <${Fault} text=${state.fault || fault} />
     ${state.value && html`<p class="note">${model === null ? c.noEmbedding : c.embedding(model)}</p>
       ${model !== null && html`<p class="bar"><${Sure} word=${c.embedAgain} question=${c.embedAgainAsk} disabled=${busy} onSure=${() => change(embedAgain, c.embedsAgain)} /></p>`}
       <p class="note" id="unextracted">${unextracted === null ? c.noExtraction : c.unextracted(unextracted)} ${unextracted !== null && extracts && c.extractsItself}</p>
       ${unextracted !== null && html`<p class="bar">${running ? html`<button type="button" id="extract-stop" disabled=${busy} onClick=${() => change(stopExtracting, c.extractionStopped)}>${c.stop}</button>`
         : unextracted > 0 && html`<${Sure} word=${c.extract} question=${c.extractAsk(unextracted)} disabled=${busy} onSure=${() => change(extractNames, c.extractionBegun)} />`}</p>`}
-      ${state.value.extraction && html`<${Extraction} of=${state.value.extraction} />`}`}`;
+      ${state.value.extraction && html`<${Extraction} of=${state.value.extraction} />`}`}</div>`;
 }
 
 /** @param {{ of: NonNullable<DocumentProcessing['extraction']> }} properties */

@@ -17,7 +17,7 @@ export function Rules() {
   const [after, setAfter] = useState('');
   const rules = useLoaded(() => approvalRules(after), [after]);
   const { fault, busy, change } = useChange(rules.again);
-  return html`<h2>${c.rules}</h2>
+  return html`<div><h2>${c.rules}</h2>
     <p class="note">${c.rulesAbout}</p>
     <${Fault} text=${rules.fault || fault} onAgain=${rules.fault ? rules.again : undefined} />
     ${rules.value && html`<${Table} label=${c.rules} empty=${c.noRules} columns=${[c.user, c.tool, c.allows, c.since, c.state, c.actions]}
@@ -31,7 +31,7 @@ export function Rules() {
           onSure=${() => change(() => revokeRule(rule.id, rule.user), c.ruleRevoked(rule.tool, rule.user))} />`,
       ] }))} />
       <p class="bar">${after !== '' && html`<button type="button" onClick=${() => setAfter('')}>${c.firstUsers}</button>`}
-        ${rules.value.next !== null && html`<button type="button" id="rules-more" onClick=${() => setAfter(rules.value?.next ?? '')}>${c.moreUsers}</button>`}</p>`}`;
+        ${rules.value.next !== null && html`<button type="button" id="rules-more" onClick=${() => setAfter(rules.value?.next ?? '')}>${c.moreUsers}</button>`}</p>`}</div>`;
 }
 
 /**

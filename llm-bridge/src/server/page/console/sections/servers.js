@@ -20,11 +20,11 @@ export function Servers() {
       ${operator && html`<button type="button" id="refresh-tools" disabled=${busy} onClick=${() => change(api.refresh, c.refreshed)}>${c.refresh}</button>`}</p>
     ${!operator && html`<p class="note">${c.forOperators}</p>`}
     <${Fault} text=${modules.fault || servers.fault || fault} />
-    <h2>${c.modulesTitle}</h2>
-    <${List} remotes=${modules.value} empty=${c.noModules} busy=${busy} onAccept=${accept('modules')} />
-    <h2>${c.mcpServers}</h2>
-    <${List} remotes=${servers.value} empty=${c.noMcpServers} busy=${busy} onAccept=${accept('mcp-servers')} />
-    <${ConnectedAccounts} />`;
+    <div class="parts">
+      <div><h2>${c.modulesTitle}</h2><${List} remotes=${modules.value} empty=${c.noModules} busy=${busy} onAccept=${accept('modules')} /></div>
+      <div><h2>${c.mcpServers}</h2><${List} remotes=${servers.value} empty=${c.noMcpServers} busy=${busy} onAccept=${accept('mcp-servers')} /></div>
+      <${ConnectedAccounts} />
+    </div>`;
 }
 
 /** @param {{ remotes: Remote[] | null, empty: string, busy: boolean, onAccept: (remote: Remote) => void }} properties */

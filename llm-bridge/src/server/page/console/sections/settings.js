@@ -9,6 +9,9 @@ import { account, c } from '../state.js';
 
 /** @import { Setting } from '../api.js' */
 
+/** So many fill more than one column. */
+const MANY = 20;
+
 export function Settings() {
   const { value, fault, again } = useLoaded(settings);
   const [filter, setFilter] = useState('');
@@ -22,8 +25,8 @@ export function Settings() {
       <label><span>${c.origin}</span><select value=${from} onChange=${(/** @type {any} */ event) => setFrom(event.target.value)}>
         <option value="">${c.kinds['']}</option>${Object.entries(c.origins).map(([name, word]) => html`<option value=${name} selected=${name === from}>${word}</option>`)}</select></label>
     </form>
-    ${value && html`<${Table} label=${c.sections.settings} empty=${c.noSettings} columns=${[c.setting, c.value, c.origin]}
-      rows=${found.map((one) => ({ key: one.key, cells: [html`<code>${one.key}</code>`, shown(one), html`${c.origins[one.from]}${one.place && html`<small><code>${one.place}</code></small>`}`] }))} />`}`;
+    ${value && html`<div class=${found.length > MANY ? 'across' : ''}><${Table} label=${c.sections.settings} empty=${c.noSettings} columns=${[c.setting, c.value, c.origin]}
+      rows=${found.map((one) => ({ key: one.key, cells: [html`<code>${one.key}</code>`, shown(one), html`${c.origins[one.from]}${one.place && html`<small><code>${one.place}</code></small>`}`] }))} /></div>`}`;
 }
 
 /** @param {Setting} setting */

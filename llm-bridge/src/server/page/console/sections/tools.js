@@ -1,6 +1,7 @@
 // Tools: on and off, what they cost, how their calls went, and one to try.
 
 import { useState } from '../../vendor/hooks.js';
+import { serverNow } from '../../state/clock.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { duration, number } from '../../text/format.js';
@@ -9,7 +10,7 @@ import { callFigures, personas, switchTool, toolsAs } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Table } from '../parts/table.js';
 import { exact } from '../parts/time.js';
-import { LEVELS, account, c } from '../state.js';
+import { LEVELS, account, c, wide } from '../state.js';
 import { Check, Definitions } from './written.js';
 import { Register } from './register.js';
 import { ToolDialog } from './tool.js';
@@ -26,7 +27,7 @@ export function Tools() {
   const tools = useLoaded(async () => ({ isOwn, list: await toolsAs(level, persona) }), [level, persona]);
   const [hours, setHours] = useState('');
   const calls = useLoaded(async () => {
-    const { tools: all, counted_since: since } = await callFigures(hours === '' ? null : new Date(Date.now() - Number(hours) * HOUR).toISOString());
+    const { tools: all, counted_since: since } = await callFigures(hours === '' ? null : new Date(serverNow() - Number(hours) * HOUR).toISOString());
     return { of: new Map(all.map((one) => [one.tool, one])), since };
   }, [hours]);
   const { fault, busy, change } = useChange(tools.again);
@@ -44,7 +45,7 @@ export function Tools() {
     <${Fault} text=${tools.fault || fault} onAgain=${tools.fault ? tools.again : undefined} />
     ${calls.fault && html`<p class="note">${calls.fault}</p>`}
     ${tools.value && html`<${Table} label=${c.sections.tools} empty=${t.noToolMatches}
-      columns=${[c.tool, c.level, c.effect, c.tokens, c.calls, c.failed, c.usually, c.state]}
+      columns=${[c.tool, ...(wide.value ? [c.description, c.module] : []), c.level, c.effect, ...(wide.value ? [c.reads, c.sends, c.limits] : []), c.tokens, c.calls, c.failed, c.usually, c.state]}
       rows=${found.map((tool) => ({ key: tool.name, off: !tool.enabled, cells: cells(tool, tools.value?.isOwn === true) }))} />
       ${calls.value?.since && html`<p class="note" id="counted">${c.countedSince(exact(calls.value.since))}</p>`}`}
     <${Register} onRegistered=${tools.again} />
@@ -57,8 +58,10 @@ export function Tools() {
     const made = calls.value?.of.get(tool.name);
     return [
       html`${own ? html`<button type="button" class="link" aria-haspopup="dialog" onClick=${() => setShown(tool.name)}><code>${tool.name}</code></button>` : html`<code>${tool.name}</code>`}${!tool.enabled && tool.reason && html`<small>${prose(tool.reason)}</small>`}`,
+      ...(wide.value ? [tool.description, tool.module] : []),
       tool.level,
       html`<span class="badge" data-value=${tool.effect}>${tool.effect}</span>`,
+      ...(wide.value ? [(tool.reads ?? []).join(', ') || '–', tool.sends, limitsOf(tool)] : []),
       number(tool.tokens ?? 0),
       made ? number(made.calls) : '–',
       made ? html`<span class=${made.failed > 0 ? 'bad' : ''}>${number(made.failed)}</span>` : '–',
@@ -71,6 +74,12 @@ export function Tools() {
         }} /> ${tool.enabled ? c.on : c.off}</label>`,
     ];
   }
+}
+
+/** @param {Tool} tool */
+function limitsOf({ limits }) {
+  const [daily, apart] = [limits?.daily_limit.value ?? 0, limits?.cooldown_seconds.value ?? 0];
+  return [daily > 0 && c.aDay(daily), apart > 0 && c.apart(apart)].filter(Boolean).join(', ') || '–';
 }
 
 /**

@@ -31,19 +31,19 @@ export function Traces() {
   const known = new Set(spans.map((span) => span.id));
   const begun = Math.min(...spans.map(({ began }) => Date.parse(began)));
   const whole = Math.max(1, ...spans.map(({ began, duration_ms: ms }) => Date.parse(began) - begun + ms));
-  return html`<form class="bar" id="trace-form" role="search" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); read(id.trim()); }}>
+  return html`<div class="parts"><div><form class="bar" id="trace-form" role="search" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); read(id.trim()); }}>
       <label class="grow"><span>${c.traceId}</span><input autocomplete="off" spellcheck="false" value=${id} onInput=${(/** @type {any} */ event) => setId(event.target.value)} /></label>
       <button type="submit" class="main">${c.show}</button>
     </form>
     <${Fault} text=${fault} />
-    <ul class="spans">${spans.filter(({ parent }) => parent === null || !known.has(parent)).map((span) => html`<${Node} key=${span.id} span=${span} spans=${spans} begun=${begun} whole=${whole} />`)}</ul>
-    ${account.value?.operator ? html`<${Newest} />` : html`<p class="note">${c.tracesForOperators}</p>`}`;
+    <ul class="spans">${spans.filter(({ parent }) => parent === null || !known.has(parent)).map((span) => html`<${Node} key=${span.id} span=${span} spans=${spans} begun=${begun} whole=${whole} />`)}</ul></div>
+    ${account.value?.operator ? html`<${Newest} />` : html`<p class="note">${c.tracesForOperators}</p>`}</div>`;
 }
 
 /** The traces that ended last. */
-function Newest() {
+export function Newest() {
   const all = useLoaded(traces);
-  return html`<h2>${c.newestTraces}</h2>
+  return html`<div><h2>${c.newestTraces}</h2>
     <p class="bar"><button type="button" onClick=${all.again}>${c.lookAgain}</button></p>
     <${Fault} text=${all.fault} />
     ${all.value && html`<${Table} label=${c.newestTraces} empty=${c.noTraces} columns=${[c.time, c.whatWas, c.model, c.calls, c.took, c.outcome]}
@@ -54,7 +54,7 @@ function Newest() {
         number(calls),
         duration(ms),
         html`<span class=${failed ? 'bad' : 'good'}>${failed ? t.states.failed : t.states.ok}</span>`,
-      ] }))} />`}`;
+      ] }))} />`}</div>`;
 }
 
 /** @param {{ span: Span, spans: Span[], begun: number, whole: number }} properties */

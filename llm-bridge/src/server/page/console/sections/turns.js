@@ -7,14 +7,18 @@ import { Fault, useChange, useEvery, useLoaded } from '../parts/loaded.js';
 import { Sure } from '../parts/sure.js';
 import { Table } from '../parts/table.js';
 import { exact } from '../parts/time.js';
-import { account, c, to } from '../state.js';
+import { account, c, to, wide } from '../state.js';
+import { Newest } from './traces.js';
 
 /** @import { Turn } from '../api.js' */
 
 /** How often it is looked for them, in milliseconds. */
 const AGAIN = 2000;
 
-export function Turns() {
+/** Those that run; where there is room, beside those that ended last. */
+export const Turns = () => html`<div class="parts"><div><${Running} /></div>${wide.value && account.value?.operator && html`<${Newest} />`}</div>`;
+
+export function Running() {
   const all = useLoaded(turns);
   const { fault, busy, change } = useChange(all.again);
   useEvery(AGAIN, all.look);

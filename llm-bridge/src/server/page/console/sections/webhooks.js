@@ -15,12 +15,12 @@ export function Webhooks() {
   const { fault, busy, change } = useChange(again);
   return html`<p class="bar"><button type="button" onClick=${again}>${c.lookAgain}</button></p>
     <${Fault} text=${endpoints.fault || all.fault || fault} />
-    ${endpoints.value && html`<${Table} label=${c.sections.webhooks} empty=${c.noWebhooks} columns=${[c.address, c.tellsOf, c.waitingMessages]}
-      rows=${endpoints.value.map(({ url, all_tenants: ofAll, waiting }, at) => ({ key: String(at), cells: [url, ofAll ? c.allTenants : c.thisTenant, number(waiting)] }))} />`}
-    <h2>${c.deadLetters}</h2>
+    <div class="parts"><div><h2>${c.endpoints}</h2>${endpoints.value && html`<${Table} label=${c.sections.webhooks} empty=${c.noWebhooks} columns=${[c.address, c.tellsOf, c.waitingMessages]}
+      rows=${endpoints.value.map(({ url, all_tenants: ofAll, waiting }, at) => ({ key: String(at), cells: [url, ofAll ? c.allTenants : c.thisTenant, number(waiting)] }))} />`}</div>
+    <div><h2>${c.deadLetters}</h2>
     ${all.value && html`<${Table} label=${c.deadLetters} empty=${c.noLetters} columns=${[c.address, c.event, c.cause, c.attempts, c.time, c.actions]}
       rows=${all.value.map((letter) => ({ key: letter.id, cells: [
         letter.url, html`<code>${JSON.stringify(letter.event)}</code>`, html`<span class="bad">${letter.cause}</span>`, String(letter.attempts), exact(letter.ts),
         html`<button type="button" disabled=${busy} onClick=${() => change(() => redeliver(letter.id), c.sentAgain)}>${c.sendAgain}</button>`,
-      ] }))} />`}`;
+      ] }))} />`}</div></div>`;
 }

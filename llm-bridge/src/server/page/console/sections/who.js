@@ -1,7 +1,7 @@
 // Who may call a tool: a level and above, of those the users whose personas allow its module.
 
 import { html } from '../../state/html.js';
-import { changePersona, personas } from '../api.js';
+import { allowModule, personas } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { c } from '../state.js';
 
@@ -13,5 +13,5 @@ export function Who({ tool: { level, module } }) {
     <${Fault} text=${all.fault || fault} />
     ${all.value && all.value.length > 0 && html`<fieldset class="checks" id="who"><legend>${c.whoPersonas(module)}</legend>
       ${all.value.map(({ name, allowed_modules: allowed }) => html`<label key=${name}><input type="checkbox" checked=${allowed.includes(module)} disabled=${busy}
-        onChange=${(/** @type {any} */ event) => change(() => changePersona(name, event.target.checked ? [...allowed, module] : allowed.filter((one) => one !== module)), c.modulesAre(name))} /> ${name}</label>`)}</fieldset>`}`;
+        onChange=${(/** @type {any} */ event) => change(() => allowModule(name, module, event.target.checked), c.modulesAre(name))} /> ${name}</label>`)}</fieldset>`}`;
 }
