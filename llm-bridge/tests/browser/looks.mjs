@@ -130,6 +130,20 @@ export async function languages(browser) {
     if (!times.some(([first]) => first <= 1000)) throw new Error('no paint within a second');
   });
 
+  await check('b17 no module takes from a slow connection before the styles have come', async () => {
+    for (const address of ['', 'admin']) {
+      const { page, context } = await openKept(browser, address);
+      await page.waitForFunction(() => !document.querySelector('.opening'));
+      const [styles, modules] = await page.evaluate(() => {
+        const files = /** @type {PerformanceResourceTiming[]} */ (performance.getEntriesByType('resource'));
+        const those = (end) => files.filter(({ name }) => name.endsWith(end));
+        return [Math.max(...those('.css').map(({ responseEnd }) => responseEnd)), those('.js').filter(({ name }) => !name.endsWith('/start.js')).map(({ startTime }) => startTime)];
+      });
+      if (modules.length < 10 || Math.min(...modules) < styles) throw new Error(`/${address}: ${modules.length} modules, the first at ${Math.min(...modules)}, styles at ${styles}`);
+      await context.close();
+    }
+  });
+
   const light = await browser.newContext({ locale: 'en-GB' });
   const first = await light.newPage();
   await check('b17 the first paint needs less than 175 KB, and the page opens without the server', async () => {
