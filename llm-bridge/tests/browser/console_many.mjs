@@ -155,7 +155,7 @@ export async function consoleMany(browser) {
     const asked = [];
     const answers = {
       ...ANSWERS,
-      '/api/audit': (route) => { asked.push(route.request().url()); return route.fulfill({ json: ANSWERS['/api/audit'] }); },
+      '/api/audit': (route) => { asked.push(route.request().url()); return ANSWERS['/api/audit'](route); },
       '/api/documents/search': (route) => route.fulfill(refused(400, 'there is no word to look for; say what the passages are about')),
     };
     const { page, context } = await openKept(browser, 'admin#audit', WIDE, undefined, answers);

@@ -63,6 +63,8 @@ const record = (seq, about) => ({
 });
 
 /** Each answer by its path. */
+const AUDIT = [record(3, {}), record(2, { tool: 'drop_file', success: false, error: 'refused', error_message: 'ada has refused the call', duration_ms: 4100, ts: '2026-03-02T09:12:00Z' }), record(1, { tool: 'toolrack user add', origin: 'http', arguments: { user: 'max', level: 'user' }, ts: '2026-02-05T08:00:00Z' })];
+
 export const ANSWERS = {
   '/healthz': { status: 'ok', upstream: 'ollama', model: 'qwen3:8b', tools: 3, sign_in: false, dev: false },
   '/v1/models': { object: 'list', data: ['qwen3:8b', 'gpt-oss:20b'].map((id) => ({ id, object: 'model', created: 0, owned_by: 'ollama' })) },
@@ -118,7 +120,10 @@ export const ANSWERS = {
     { key: 'user.level', value: 'admin', hidden: false, from: 'file', place: 'toolrack.toml:3' },
   ] },
   '/api/audit/figures': { tools: [{ tool: 'calculate', calls: 1, failed: 0, median_ms: 12 }, { tool: 'drop_file', calls: 1, failed: 1, median_ms: 4100 }], counted_since: null },
-  '/api/audit': { records: [record(3, {}), record(2, { tool: 'drop_file', success: false, error: 'refused', error_message: 'ada has refused the call', duration_ms: 4100, ts: '2026-03-02T09:12:00Z' }), record(1, { tool: 'toolrack user add', origin: 'http', arguments: { user: 'max', level: 'user' }, ts: '2026-02-05T08:00:00Z' })], next: null },
+  '/api/audit': (/** @type {any} */ route) => {
+    const only = new URL(route.request().url()).searchParams.get('only');
+    return route.fulfill({ json: { records: AUDIT.filter(({ success }) => only !== 'failure' || !success), next: null } });
+  },
 };
 
 /** A chat whose answer is under way with these parts, and what else its server says. */
