@@ -62,9 +62,9 @@ const record = (seq, about) => ({
   },
 });
 
-/** Each answer by its path. */
 const AUDIT = [record(3, {}), record(2, { tool: 'drop_file', success: false, error: 'refused', error_message: 'ada has refused the call', duration_ms: 4100, ts: '2026-03-02T09:12:00Z' }), record(1, { tool: 'toolrack user add', origin: 'http', arguments: { user: 'max', level: 'user' }, ts: '2026-02-05T08:00:00Z' })];
 
+/** Each answer by its path. */
 export const ANSWERS = {
   '/healthz': { status: 'ok', upstream: 'ollama', model: 'qwen3:8b', tools: 3, sign_in: false, dev: false },
   '/v1/models': { object: 'list', data: ['qwen3:8b', 'gpt-oss:20b'].map((id) => ({ id, object: 'model', created: 0, owned_by: 'ollama' })) },
