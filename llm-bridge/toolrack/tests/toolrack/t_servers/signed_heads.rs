@@ -205,10 +205,7 @@ async fn b21_another_key_signs_and_what_the_one_before_has_signed_stays_proven()
     assert_eq!(rotated.len(), 2);
     for (at, record) in rotated.iter().enumerate() {
         assert!(record.to_string().contains("\"origin\":\"command_line\""), "{record}");
-        assert!(
-            record.to_string().contains(&told(at).to_string().replace('{', "").replace('}', "")),
-            "{record}"
-        );
+        assert!(record.to_string().contains(&told(at).to_string().replace(['{', '}'], "")), "{record}");
     }
     assert_eq!(server.call(&client, "", "count.free").await.status(), StatusCode::OK);
     server.end();
