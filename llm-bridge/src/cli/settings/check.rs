@@ -10,6 +10,9 @@ use crate::{
 /// How long each stage of the stop may take, in seconds.
 const LONGEST_STOP: u64 = 3600;
 
+/// The longest instructions for MCP clients, in bytes: they are in every prompt of the clients' models.
+const MAX_INSTRUCTIONS: usize = 4096;
+
 impl Settings {
     /// Checks values that parse but are invalid.
     pub(super) fn check(&self) -> Result<(), String> {
@@ -30,7 +33,13 @@ impl Settings {
         }
         self.store.check()?;
         self.audit.check()?;
-        self.mcp.check()?;
+        if let Some(length) =
+            self.mcp.instructions.as_ref().map(String::len).filter(|length| *length > MAX_INSTRUCTIONS)
+        {
+            return Err(format!(
+                "mcp.instructions: it has {length} bytes; write at most {MAX_INSTRUCTIONS}, as it is in every prompt of the clients' models"
+            ));
+        }
         self.traces.check()?;
         modules::check(&self.modules, &self.module_name)?;
         for (name, server) in &self.mcp_servers {

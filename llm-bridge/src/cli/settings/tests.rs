@@ -253,6 +253,17 @@ fn m12_a_wrong_module_is_told_with_its_line_or_name() {
 }
 
 #[test]
+fn the_instructions_for_mcp_clients_have_so_many_bytes() {
+    let checked = |length| {
+        let text = format!("[mcp]\ninstructions = \"{}\"", "x".repeat(length));
+        Settings::from_toml(&text, &[]).unwrap().check()
+    };
+    assert_eq!(checked(4096), Ok(()));
+    let error = checked(4097).unwrap_err();
+    assert!(error.starts_with("mcp.instructions: it has 4097 bytes; write at most 4096"), "{error}");
+}
+
+#[test]
 fn p6_the_file_of_the_documents_is_beside_the_store_or_named() {
     let postgres = "[store]\nurl = \"postgres://u@h/d\"\n";
     for (text, place) in [
