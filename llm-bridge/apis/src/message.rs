@@ -52,12 +52,15 @@ pub struct Message {
     /// What only the client's API knows of the message.
     #[serde(default, skip_serializing_if = "Passing::is_empty")]
     pub passing: Passing,
+    /// The answer as the model wrote it, with its calls, where these were read from its text. The parts say the same. No API has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<String>,
 }
 
 impl Message {
     /// A message of these parts.
     pub fn new(role: Role, parts: Vec<Part>) -> Self {
-        Self { role, parts, passing: Passing::none() }
+        Self { role, parts, passing: Passing::none(), written: None }
     }
 
     /// A message of one text, or of nothing where the text is empty.
@@ -87,7 +90,8 @@ impl Message {
 
     /// About how many bytes it takes in memory.
     pub fn size(&self) -> usize {
-        size_of::<Self>() + self.passing.size() + parts_size(&self.parts)
+        let written = self.written.as_ref().map_or(0, String::len);
+        size_of::<Self>() + self.passing.size() + parts_size(&self.parts) + written
     }
 
     /// The result in it; only messages of role [`Tool`](Role::Tool) have one.

@@ -184,7 +184,7 @@ pub fn move_media_behind_results(
             _ => part.clone(),
         });
         let (parts, passing) = (parts.collect(), message.passing.clone());
-        moved.push(Cow::Owned(Message { role: Role::Tool, parts, passing }));
+        moved.push(Cow::Owned(Message { passing, ..Message::new(Role::Tool, parts) }));
     }
     if !behind.is_empty() {
         moved.push(Cow::Owned(Message::new(Role::User, behind)));

@@ -34,7 +34,11 @@ pub(super) fn messages_of(answer: &Reader, results: Vec<Option<Answered>>) -> Ve
     parts.extend(answer.calls.iter().map(call));
     let results =
         answer.calls.iter().zip(results).filter_map(|(call, result)| Some(result_of(call, result?)));
-    std::iter::once(Message::new(Role::Assistant, parts)).chain(results).collect()
+    let mut message = Message::new(Role::Assistant, parts);
+    if !answer.calls.is_empty() && !answer.calls.iter().any(is_native) {
+        message.written = answer.written.text().map(str::to_owned);
+    }
+    std::iter::once(message).chain(results).collect()
 }
 
 /// The result of a call.

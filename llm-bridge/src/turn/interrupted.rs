@@ -85,6 +85,7 @@ impl Run {
             message.parts.retain(
                 |part| !matches!(&part.content, Content::Call(call) if clients.contains(&call.id.as_str())),
             );
+            message.written.take_if(|_| !clients.is_empty());
         }
         Some(messages)
     }

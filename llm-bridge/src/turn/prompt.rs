@@ -5,10 +5,12 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 use registry_core::{Selection, TextTag, Tool};
 use serde_json::{Map, Value, json};
 use toolrack_apis::{
-    Call, Content, Message, Part, ResponseFormat, Role, ToolResult, join_instructions, join_users,
+    Content, Message, Part, ResponseFormat, Role, ToolResult, join_instructions, join_users,
     move_media_behind_results,
 };
 use toolrack_dialects::{self as dialect, Dialect};
+
+use crate::written::answer_of;
 
 /// The dialect in which a model is instructed to call by default; most models know it.
 pub(crate) const COMMON_DIALECT: &str = "hermes";
@@ -177,20 +179,25 @@ fn add_instructions(messages: &mut Vec<Message>, text: &str) {
     }
 }
 
-/// An assistant's message with its calls as text; `names` learns which call is whose.
+/// An assistant's message with its calls as text, in the model's own words if they are known; `names` learns which call is whose.
 fn spoken_calls(message: &Message, dialect: &Dialect, names: &mut HashMap<String, String>) -> Message {
+    names.extend(message.calls().map(|call| (call.id.clone(), call.name.clone())));
+    if let Some(written) = answer_of(message) {
+        return Message::text(Role::Assistant, written);
+    }
     let mut text = message.plain_text();
-    for call @ Call { id, name, .. } in message.calls() {
+    for call in message.calls() {
         let arguments: Map<String, Value> =
             serde_json::from_str(&call.function_arguments()).unwrap_or_default();
-        names.insert(id.clone(), name.clone());
         if !text.is_empty() {
             text.push('\n');
         }
         // What this dialect cannot write is written in the common one, or just as JSON.
-        let common = || dialect::dialect(COMMON_DIALECT)?.call(name, &arguments);
-        let call = dialect.call(name, &arguments).or_else(common);
-        text.push_str(&call.unwrap_or_else(|| json!({"name": name, "arguments": arguments}).to_string()));
+        let common = || dialect::dialect(COMMON_DIALECT)?.call(&call.name, &arguments);
+        let written = dialect.call(&call.name, &arguments).or_else(common);
+        text.push_str(
+            &written.unwrap_or_else(|| json!({"name": call.name, "arguments": arguments}).to_string()),
+        );
     }
     Message::text(Role::Assistant, text)
 }
@@ -215,7 +222,7 @@ fn move_media_out(messages: &mut Vec<Message>) {
 
 #[cfg(test)]
 mod tests {
-    use toolrack_apis::{CallInput, Media, MediaKind, MediaSource};
+    use toolrack_apis::{Call, CallInput, Media, MediaKind, MediaSource};
 
     use super::*;
 

@@ -17,6 +17,7 @@ use super::{
     quoted::Quotations,
     recover::Sent,
 };
+use crate::written::Written;
 
 /// How an answer is read.
 #[derive(Debug, Clone)]
@@ -65,6 +66,8 @@ pub(super) struct Reader {
     pub(super) usage: Option<Usage>,
     /// The content as the server sent it.
     sent: Sent,
+    /// The answer as the model wrote it.
+    pub(super) written: Written,
     quotations: Quotations,
 }
 
@@ -85,6 +88,7 @@ impl Reader {
             finish: None,
             usage: None,
             sent: Sent::default(),
+            written: Written::default(),
             quotations: Quotations::default(),
         }
     }
@@ -102,6 +106,7 @@ impl Reader {
         match piece {
             Piece::Text(text) => {
                 self.sent.push(&text);
+                self.written.push(&text);
                 let Some(mut scanner) = self.scanner.take() else { return };
                 for part in parts(&text) {
                     scanner.push(part, &mut |event| self.take_found(event, false, events));
@@ -179,9 +184,10 @@ impl Reader {
                 }
             }
             // The last one is there to be refused.
-            Event::Call(_) if are_enough(&self.calls, &self.options) => {}
+            Event::Call(_) if are_enough(&self.calls, &self.options) => self.written.leave_out(),
             Event::Call(call) if cut_off && !call.closed => {
                 self.was_cut_off(Place::Text(call.index), &call.name, &call.source, events);
+                self.written.leave_out();
                 if !call.shown {
                     self.show(&call.source, events);
                 }
@@ -200,10 +206,13 @@ impl Reader {
                         ..self.found(place, &call.name, written, None, events)
                     };
                     self.add(found, events);
+                } else {
+                    self.written.leave_out();
                 }
             }
             Event::Aborted { index, source, reason } => {
                 self.unread = Some(reason);
+                self.written.leave_out();
                 if !self.aborts(Place::Text(index), source, &reason.to_string(), events) {
                     events.push(TurnEvent::Notice(format!("A tool call is not run: {reason}; {SEE_DOCTOR}")));
                 }

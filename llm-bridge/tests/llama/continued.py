@@ -153,8 +153,9 @@ def transcripts(interpreter):
             converse(upstream, '[models."*"]\nroute = "raw"\n', tool_choice="required", parallel_tool_calls=False)
             asked = [json.loads(body)["prompt"] for body, _ in chats]
             expect(len(asked) >= 2 * TURNS, f"only {len(asked) - TURNS} calls")
-            for one, other in zip(asked, asked[1:]):
-                begun = one.removesuffix(ASKED_TO_CALL)
+            answered = ["".join(chunk.get("content", "") for chunk in chunks) for _, chunks in chats]
+            for one, answer, other in zip(asked, answered, asked[1:]):
+                begun = one.removesuffix(ASKED_TO_CALL) + (answer.rstrip() if one.endswith(ASKED_TO_CALL) else "")
                 expect(other.startswith(begun), f"after {begun[-200:]!r} comes {other[len(begun) - 200:]!r}")
             figures = read_again(model, chats)
             expect(all(again <= READ_AGAIN for _, again in figures), f"(shared, read again): {figures}")

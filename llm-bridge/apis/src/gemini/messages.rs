@@ -17,7 +17,7 @@ pub(super) fn read_messages(body: &mut Object<'_>) -> Result<Vec<Message>, BadRe
         let parts = read_parts(&mut system, Role::System, &mut ids)?;
         let passing = system.rest(API);
         if !parts.is_empty() {
-            messages.push(Message { role: Role::System, parts, passing });
+            messages.push(Message { passing, ..Message::new(Role::System, parts) });
         }
     }
     let contents = take_items(body, "contents")?;

@@ -47,7 +47,7 @@ fn read_message(mut message: Object<'_>, ids: &mut CallIds) -> Result<Message, B
         let result = ToolResult { call_id, name, parts: std::mem::take(&mut parts), is_error: false };
         parts.push(Content::Result(result).into());
     }
-    Ok(Message { role, parts, passing: message.rest(API) })
+    Ok(Message { passing: message.rest(API), ..Message::new(role, parts) })
 }
 
 fn text_part(text: Option<String>) -> Option<Part> {

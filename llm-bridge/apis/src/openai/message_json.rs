@@ -40,7 +40,7 @@ pub(super) struct MessageJson<'a> {
 
 impl Serialize for MessageJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Message { role, parts, passing } = self.message;
+        let Message { role, parts, passing, .. } = self.message;
         let mut map = serializer.serialize_map(None)?;
         let word = match role {
             Role::System => "system",

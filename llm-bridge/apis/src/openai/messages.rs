@@ -30,7 +30,7 @@ fn read_message(mut message: Object<'_>, ids: &mut CallIds) -> Result<Message, B
         "tool" | "function" => (Role::Tool, vec![read_result(&mut message, ids)?]),
         _ => return Err(message.bad("role", ROLES)),
     };
-    Ok(Message { role, parts, passing: message.rest_with(passing) })
+    Ok(Message { passing: message.rest_with(passing), ..Message::new(role, parts) })
 }
 
 fn read_content(message: &mut Object<'_>) -> Result<Vec<Part>, BadRequest> {

@@ -139,7 +139,7 @@ impl<'i> Input<'i> {
             message.passing = passing;
         } else {
             self.end_answer();
-            self.messages.push(Message { role, parts, passing });
+            self.messages.push(Message { passing, ..Message::new(role, parts) });
         }
         Ok(())
     }
@@ -161,11 +161,8 @@ impl<'i> Input<'i> {
         let parts = read_content(&mut item, "output")?;
         let content = Content::Result(ToolResult { call_id, name, parts, is_error: false });
         self.end_answer();
-        self.messages.push(Message {
-            role: Role::Tool,
-            parts: vec![content.into()],
-            passing: item.rest(API),
-        });
+        let message = Message::new(Role::Tool, vec![content.into()]);
+        self.messages.push(Message { passing: item.rest(API), ..message });
         Ok(())
     }
 

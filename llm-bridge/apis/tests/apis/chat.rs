@@ -95,7 +95,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
         prop_oneof![plain.boxed(), assistant.boxed(), result.boxed()],
         passing(Provider::OpenAi, &["refusal", "annotations"]),
     )
-        .prop_map(|((role, parts), passing)| Message { role, parts, passing })
+        .prop_map(|((role, parts), passing)| Message { passing, ..Message::new(role, parts) })
 }
 
 fn tool() -> impl Strategy<Value = ClientTool> {

@@ -69,7 +69,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
         (Role::Tool, vec![Content::Result(result).into()])
     });
     (prop_oneof![plain.boxed(), assistant.boxed(), result.boxed()], passing(API, &["x", "y"]))
-        .prop_map(|((role, parts), passing)| Message { role, parts, passing })
+        .prop_map(|((role, parts), passing)| Message { passing, ..Message::new(role, parts) })
 }
 
 fn tools() -> impl Strategy<Value = Vec<ClientTool>> {

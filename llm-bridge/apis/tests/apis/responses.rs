@@ -235,11 +235,8 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
             (Role::Tool, vec![Content::Result(result).into()], passing)
         },
     );
-    prop_oneof![plain.boxed(), assistant.boxed(), result.boxed()].prop_map(|(role, parts, passing)| Message {
-        role,
-        parts,
-        passing,
-    })
+    prop_oneof![plain.boxed(), assistant.boxed(), result.boxed()]
+        .prop_map(|(role, parts, passing)| Message { passing, ..Message::new(role, parts) })
 }
 
 fn tools() -> impl Strategy<Value = Vec<ClientTool>> {

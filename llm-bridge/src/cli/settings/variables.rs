@@ -5,6 +5,8 @@ use std::ffi::OsString;
 
 use registry_core::nearest;
 
+use super::flags::API_KEY_VARIABLE;
+
 const PREFIX: &str = "TOOLRACK_";
 /// What the program reads.
 const OWN: [&str; 19] = [
@@ -66,12 +68,12 @@ impl Unread {
 
     /// A server that was to have a key must not be open because of a typo.
     pub(super) fn check_key(&self) -> Result<(), String> {
-        match self.0.iter().find(|(_, meant)| meant.as_deref() == Some(super::API_KEY_VARIABLE)) {
+        match self.0.iter().find(|(_, meant)| meant.as_deref() == Some(API_KEY_VARIABLE)) {
             None => Ok(()),
             Some((variable, _)) => Err(format!(
                 "{variable}: nothing reads this variable, and without a key the server is open; did you mean {}? Remove it \
                  from the environment, if you did not",
-                super::API_KEY_VARIABLE
+                API_KEY_VARIABLE
             )),
         }
     }

@@ -82,8 +82,8 @@ pub(super) fn described(messages: &[Message], most: usize) -> Option<Vec<Message
             let result = toolrack_apis::ToolResult { call_id, name, parts, is_error: result.is_error };
             Part { content: Content::Result(result), passing: part.passing.clone() }
         };
-        let (parts, passing) = (message.parts.iter().map(part).collect(), message.passing.clone());
-        Cow::Owned(Message { role: message.role, parts, passing })
+        let parts = message.parts.iter().map(part).collect();
+        Cow::Owned(Message { passing: message.passing.clone(), ..Message::new(message.role, parts) })
     });
     Some(described.map(Cow::into_owned).collect())
 }

@@ -191,15 +191,18 @@ fn change_calls<'c>(transcript: &mut [Message], sent: impl Iterator<Item = &'c C
     let results: HashSet<String> = results.collect();
     let sent: HashMap<&str, &Call> =
         sent.filter(|sent| !results.contains(&sent.id)).map(|sent| (sent.id.as_str(), sent)).collect();
-    for part in transcript.iter_mut().flat_map(|message| &mut message.parts) {
-        // What is no object in the model's words is one in those of some APIs.
-        if let Content::Call(call) = &mut part.content
-            && let Some(sent) = sent.get(call.id.as_str())
-            && call.arguments_object().is_some()
-            && !is_same_call(call, sent)
-        {
-            call.name.clone_from(&sent.name);
-            call.arguments.clone_from(&sent.arguments);
+    for message in transcript {
+        for part in &mut message.parts {
+            // What is no object in the model's words is one in those of some APIs.
+            if let Content::Call(call) = &mut part.content
+                && let Some(sent) = sent.get(call.id.as_str())
+                && call.arguments_object().is_some()
+                && !is_same_call(call, sent)
+            {
+                call.name.clone_from(&sent.name);
+                call.arguments.clone_from(&sent.arguments);
+                message.written = None;
+            }
         }
     }
 }

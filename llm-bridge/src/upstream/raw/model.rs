@@ -12,6 +12,7 @@ use super::{
     messages::template_messages,
     shape::{PROBE, Shape, user},
 };
+use crate::written::in_own_words;
 
 /// What stands in templates for a special token, by its looks.
 const TOKEN: &str = r"</?[|｜]?[A-Za-z_][^<>\s{}'\x22]{0,40}>|\[/?[A-Z][A-Z_]{2,40}\]";
@@ -153,6 +154,7 @@ impl RawModel {
             Some(token) => text.strip_prefix(token).unwrap_or(&text).to_owned(),
             None => text,
         };
+        let text = in_own_words(text, &messages);
         let thinking = open_thinking(&text).is_some();
         Ok(Prompt { text, thinking })
     }

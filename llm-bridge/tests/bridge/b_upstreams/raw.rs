@@ -122,6 +122,33 @@ async fn b14_what_the_model_thought_before_a_call_is_in_the_next_prompt() {
     assert!(prompt(2).starts_with(&format!("{}It is 5.<|end|>", prompt(1))), "{}", prompt(2));
 }
 
+/// What a model may write where its template would write other white space.
+const OWN_SPACES: &str = "I add.\n\n<tool_call>\n{\"name\":\"add\",\"arguments\":{\"a\":2,  \"b\":3}}</tool_call>\n<tool_call>{\"name\": \"add\", \
+    \"arguments\": {\"a\": 5, \"b\": 1}}</tool_call>";
+
+#[tokio::test]
+async fn b15_the_prompt_goes_on_to_the_byte_from_calls_with_the_models_own_white_space() {
+    let replies = || [OWN_SPACES, "It is 5, then 6.", "Sure."];
+    let conversation = json!([
+        {"role": "user", "content": "Go."}, {"role": "assistant", "content": "I add.\n\n\nIt is 5, then 6."}, {"role": "user", "content": "Sure?"},
+    ]);
+    let rack = rack_of(llama_cpp(TEMPLATE), raw(), replies().map(completion).to_vec()).await;
+    rack.ask(true).await.expect("I add.\n\n\nIt is 5, then 6.");
+    rack.ask_with(true, json!({"messages": conversation})).await.expect("Sure.");
+    let asked = rack.upstream.asked();
+    let prompt = |at: usize| asked[at].body["prompt"].as_str().unwrap();
+    assert!(prompt(1).starts_with(&format!("{}{OWN_SPACES}<|end|>", prompt(0))), "{}", prompt(1));
+    assert!(prompt(2).starts_with(&format!("{}It is 5, then 6.<|end|>", prompt(1))), "{}", prompt(2));
+
+    let setup = Setup::new().chat(|chat| chat.tool_style = ToolStyle::Prompt);
+    let rack = setup.start(replies().map(Reply::text)).await;
+    rack.ask(true).await.expect("I add.\n\n\nIt is 5, then 6.");
+    rack.ask_with(true, json!({"messages": conversation})).await.expect("Sure.");
+    for asked in &rack.upstream.asked()[1..] {
+        assert_eq!(asked.messages()[2], json!({"role": "assistant", "content": OWN_SPACES}));
+    }
+}
+
 #[tokio::test]
 async fn b14_ollama_gets_a_raw_prompt_from_a_template_in_a_file() {
     let file = file_of(TEMPLATE);

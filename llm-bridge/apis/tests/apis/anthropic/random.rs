@@ -78,7 +78,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
     let part = prop_oneof![said().boxed(), reasoning().boxed(), call().boxed()];
     let assistant = proptest::collection::vec(part, 0..5).prop_map(|parts| (Role::Assistant, parts));
     let spoken = (prop_oneof![user.boxed(), system.boxed(), assistant.boxed()], passing(&["x", "y"]))
-        .prop_map(|((role, parts), passing)| Message { role, parts, passing });
+        .prop_map(|((role, parts), passing)| Message { passing, ..Message::new(role, parts) });
     let result = (name(), content(), any::<bool>(), passing(&["cache_control"])).prop_map(
         |(call_id, parts, is_error, passing)| {
             let result = ToolResult { call_id, name: None, parts, is_error };

@@ -81,7 +81,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
     let part = prop_oneof![said().boxed(), media().boxed(), thought.boxed(), call.boxed()];
     let model = proptest::collection::vec(part, 0..5).prop_map(|parts| (Role::Assistant, parts));
     let spoken = (prop_oneof![user.boxed(), model.boxed()], passing(&["x", "y"]))
-        .prop_map(|((role, parts), passing)| Message { role, parts, passing });
+        .prop_map(|((role, parts), passing)| Message { passing, ..Message::new(role, parts) });
     let output = (option::of(text()), proptest::collection::vec(media(), 0..2)).prop_map(|(text, media)| {
         text.map(|text| Content::Text(text).into()).into_iter().chain(media).collect::<Vec<Part>>()
     });
