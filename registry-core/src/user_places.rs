@@ -130,6 +130,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a11_the_next_place_is_of_another_user_however_many_of_one_wait() {
+        let places = UserPlaces::new(1).among(1);
+        let held = places.enter("default", "ada").await;
+        let mut more = [0; 3].map(|_| Box::pin(places.enter("default", "ada")));
+        for next in &mut more {
+            assert!(futures_util::poll!(next).is_pending());
+        }
+        let mut other = Box::pin(places.enter("default", "eve"));
+        assert!(futures_util::poll!(&mut other).is_pending());
+        drop(held);
+        assert!(futures_util::poll!(&mut more[0]).is_pending());
+        assert!(other.await.is_some());
+    }
+
+    #[tokio::test]
     async fn a25_all_users_together_have_so_many_places() {
         let places = UserPlaces::new(2).among(3);
         let held = [places.enter("default", "ada").await, places.enter("default", "eve").await];

@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, pin::Pin, time::Duration};
 
 use axum::body::Bytes;
+use registry_core::UserPlace;
 use tokio::time::{Instant, Sleep, sleep};
 use toolrack_apis::{Decode, Failure, FinishReason, Omission, Piece, Progress, Request, Usage};
 
@@ -34,6 +35,8 @@ pub struct Answer {
     cut: Option<Cut>,
     /// What of the request the server's API cannot say.
     omissions: Vec<Omission>,
+    /// Its place at the server, until its end.
+    place: Option<UserPlace>,
 }
 
 #[derive(Debug)]
@@ -73,7 +76,12 @@ impl Answer {
     }
 
     fn new(source: Source) -> Self {
-        Self { source, sent: None, cut: None, omissions: Vec::new() }
+        Self { source, sent: None, cut: None, omissions: Vec::new(), place: None }
+    }
+
+    /// With its place at the server.
+    pub(super) fn at(self, place: Option<UserPlace>) -> Self {
+        Self { place, ..self }
     }
 
     /// Whether the server has read less than half of what it was sent, as its count of tokens says. Known when the answer is at its end.
@@ -129,7 +137,7 @@ impl Answer {
         }
         if !matches!(more, Ok(true)) {
             // Whether the server closes the connection is its own affair.
-            self.source = Source::Ended;
+            (self.source, self.place) = (Source::Ended, None);
         }
         more
     }

@@ -12,6 +12,7 @@ use axum::{
 };
 use futures_util::stream;
 use parking_lot::{Mutex, MutexGuard};
+use registry_core::{UserPlace, UserPlaces};
 use reqwest::redirect;
 use serde_json::{Map, Value};
 use toolrack_apis::{
@@ -55,6 +56,8 @@ pub(super) struct HttpUpstream {
     metrics: UpstreamMetrics,
     logged: Logged,
     pub(super) raw_models: RawModels,
+    /// Places of answers, if the server gives only so many at once. A user waits behind at most one answer of each place.
+    answering: Option<UserPlaces>,
     /// What this server is known by to others like it.
     id: Arc<str>,
 }
@@ -85,6 +88,8 @@ impl HttpUpstream {
         let client = toolrack_http::build_client(options).map_err(|error| error.to_string())?;
         let base = base.trim_end_matches('/').to_owned();
         let (recognition, recognizing, contexts, logged, raw_models) = Default::default();
+        let answering =
+            settings.parallel.map(|many| UserPlaces::new(many.get().into()).among(many.get().into()));
         Ok(Self {
             client,
             base,
@@ -95,6 +100,7 @@ impl HttpUpstream {
             metrics,
             logged,
             raw_models,
+            answering,
             id,
         })
     }
@@ -109,6 +115,11 @@ impl HttpUpstream {
         asker.loads || self.settings.users_load
     }
 
+    /// Waits until it is somebody's turn to be answered.
+    async fn place(&self, asker: &Asker) -> Option<UserPlace> {
+        self.answering.as_ref()?.enter(&asker.tenant, &asker.user).await
+    }
+
     /// Asks for an answer. `context` is the size of the model's context, where the settings say it.
     pub(super) async fn ask(
         self: &Arc<Self>,
@@ -119,11 +130,11 @@ impl HttpUpstream {
     ) -> Result<Answer, UpstreamError> {
         let known = self.recognized().await;
         let size = self.measure(known.api, request, definitions, context, asker).await;
-        let began = Instant::now();
+        let (place, began) = (self.place(asker).await, Instant::now());
         let wire = known.api.wire(&self.settings, size.asked(), self.lets_load(asker));
         let answer = self.begin_answer(&*wire, &known.wire_base, request, definitions, size).await;
         self.metrics.asked(&self.settings.name, answer.as_ref().err(), began.elapsed());
-        answer
+        Ok(answer?.at(place))
     }
 
     /// Asks for the completion of a prompt; the request says how the model chooses its words.
@@ -141,10 +152,10 @@ impl HttpUpstream {
             true => root_of(&known.openai_base),
             false => &known.openai_base,
         };
-        let began = Instant::now();
+        let (place, began) = (self.place(asker).await, Instant::now());
         let answer = self.begin_answer(&wire, base, request, "", size).await;
         self.metrics.asked(&self.settings.name, answer.as_ref().err(), began.elapsed());
-        answer
+        Ok(answer?.at(place))
     }
 
     async fn begin_answer(
@@ -167,10 +178,11 @@ impl HttpUpstream {
     pub(super) async fn complete(
         self: &Arc<Self>,
         request: &Map<String, Value>,
+        asker: &Asker,
     ) -> Result<Answer, UpstreamError> {
-        let known = self.recognized().await;
+        let (known, place) = (self.recognized().await, self.place(asker).await);
         let post = self.client.post(format!("{}/completions", known.openai_base)).json(request);
-        self.answer_to(&CompletionWire::default(), post).await
+        Ok(self.answer_to(&CompletionWire::default(), post).await?.at(place))
     }
 
     /// Sends a request, and gives its answer once that begins.

@@ -213,7 +213,7 @@ impl Route {
     /// Asks for the continuation of a text, by a request in OpenAI's form.
     pub(super) async fn complete(&self, request: &Map<String, Value>) -> Result<Answer, UpstreamError> {
         match &self.target {
-            Some(target) => target.server.http.complete(request).await,
+            Some(target) => target.server.http.complete(request, &self.asker).await,
             None => Err(UpstreamError::failed("the built-in demo model answers chats only")),
         }
     }

@@ -1,6 +1,6 @@
 //! What is set for a model server.
 
-use std::time::Duration;
+use std::{num::NonZeroU16, time::Duration};
 
 use super::{api::UpstreamApi, pattern::ModelPattern};
 
@@ -30,6 +30,8 @@ pub struct UpstreamSettings {
     pub fallback: Option<String>,
     /// The model that is asked for there; `None` for the same.
     pub fallback_model: Option<String>,
+    /// How many answers it is asked for at once, for which users take turns; `None` for any number.
+    pub parallel: Option<NonZeroU16>,
     /// How long it may send nothing while it answers.
     pub idle_timeout: Duration,
 }
@@ -56,6 +58,7 @@ impl UpstreamSettings {
             models: Vec::new(),
             fallback: None,
             fallback_model: None,
+            parallel: None,
             idle_timeout,
         }
     }

@@ -333,10 +333,12 @@ fn b13_what_is_kept_of_conversations_can_be_set_and_switched_off() {
 
 #[test]
 fn b14_a_model_server_has_a_table_of_its_own() {
-    let text = "[upstream]\nurl = \"http://127.0.0.1:11434\"\nnum_ctx = 32768\nkeep_alive = \"30m\"";
+    let text =
+        "[upstream]\nurl = \"http://127.0.0.1:11434\"\nnum_ctx = 32768\nkeep_alive = \"30m\"\nparallel = 4";
     let settings = load(text, Flags::default()).unwrap();
     let table = &settings.upstreams["default"];
     assert_eq!((table.num_ctx, table.keep_alive.as_deref()), (Some(32768), Some("30m")));
+    assert_eq!(table.parallel.map(u16::from), Some(4));
     assert_eq!(settings.configured_upstream().unwrap().unwrap().address(), "http://127.0.0.1:11434");
     let flags = Flags { upstream: Some("http://127.0.0.1:1/v1".into()), ..Flags::default() };
     let settings = load(text, flags).unwrap();
@@ -347,6 +349,7 @@ fn b14_a_model_server_has_a_table_of_its_own() {
         ("[upstream]\nurl = \"here\"", "upstreams.default.url: "),
         ("[upstreams.\"a b\"]\nurl = \"http://a/v1\"", "`a b` is not a name"),
         ("[upstream]\nurl = \"http://a\"\nnum_ctx = 0", "write a number of tokens"),
+        ("[upstream]\nurl = \"http://a\"\nparallel = 0", "a nonzero u16"),
         ("[upstream]\nurl = \"http://a\"\nnum_ctx = 8\nmax_num_ctx = 9", "leave one of them out"),
         ("[upstream]\nurl = \"http://a\"\nmax_num_ctx = 8\napi = \"openai\"", "need `api = \"ollama\"`"),
         ("[upstream]\nurl = \"http://a\"\nnum_ctx = 8\napi = \"openai\"", "need `api = \"ollama\"`"),

@@ -1,6 +1,6 @@
 //! The model servers.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, num::NonZeroU16, time::Duration};
 
 use registry_core::secret_variable;
 use serde::Deserialize;
@@ -43,6 +43,8 @@ pub struct UpstreamTable {
     pub fallback: Option<String>,
     /// The model that is asked for there; by default the same.
     pub fallback_model: Option<String>,
+    /// How many answers it is asked for at once, for which users take turns.
+    pub parallel: Option<NonZeroU16>,
 }
 
 impl UpstreamTable {
@@ -134,6 +136,7 @@ impl Settings {
                 models: table.models.clone(),
                 fallback: table.fallback.clone(),
                 fallback_model: table.fallback_model.clone(),
+                parallel: table.parallel,
                 ..UpstreamSettings::new(&table.url, idle)
             })
         };

@@ -6,6 +6,7 @@ mod context;
 mod files;
 mod kinds;
 mod ollama;
+mod parallel;
 mod raw;
 mod several;
 mod toolracks;

@@ -107,7 +107,7 @@ impl Answer {
         self
     }
 
-    fn acts(&self) -> Vec<Act> {
+    pub fn acts(&self) -> Vec<Act> {
         let mut acts: Vec<Act> = self.deltas.iter().map(|delta| event(&chunk(delta, None))).collect();
         let mut last = chunk(&json!({}), Some(self.finish));
         last.as_object_mut().unwrap().extend(self.extra.as_object().unwrap().clone());
