@@ -10,6 +10,7 @@ use crate::{
     handler::{Given, ToolFuture},
     policy::ToolPolicy,
     schema::{from_call::Describe, literal::PluginExample},
+    text::plain_path,
 };
 
 /// Runs a compiled tool.
@@ -62,7 +63,7 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
+        write!(f, "{}:{}", plain_path(self.file), self.line)
     }
 }
 
@@ -120,5 +121,18 @@ impl Plugin {
             examples: &[],
             place,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p1_a_place_is_shown_as_people_write_it() {
+        let shown = |file| Place { module_path: "shop::stock", file, line: 3 }.to_string();
+        assert_eq!(shown("shop/src/../tools/stock.rs"), "shop/tools/stock.rs:3");
+        assert_eq!(shown("a/b/../../tools/stock.rs"), "tools/stock.rs:3");
+        assert_eq!(shown("../../tools/stock.rs"), "../../tools/stock.rs:3");
     }
 }

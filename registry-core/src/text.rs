@@ -1,4 +1,6 @@
-//! Foreign texts: characters that a person does not see and a model reads, and texts that are too long to repeat.
+//! Foreign texts: characters that a person does not see and a model reads, and texts that are too long to repeat; and the paths of source files.
+
+use std::path::{Component, Path, PathBuf};
 
 /// Whether a person does not see a character: controls, fillers, marks of direction, and tags, in which text for models alone can
 /// be hidden. Tab and the ends of lines are not among them, nor are the joiners U+200C and U+200D and the variation selectors up to
@@ -71,6 +73,27 @@ pub fn shorten(mut text: String, longest: usize) -> String {
         text.push('…');
     }
     text
+}
+
+/// The path of a source file without `FOLDER/..` in it, as rustc writes that of a tool where `discover!("tools")` stands in `src/`.
+///
+/// ```
+/// use registry_core::text::plain_path;
+///
+/// assert_eq!(plain_path("shop/src/../tools/stock.rs"), "shop/tools/stock.rs");
+/// assert_eq!(plain_path("../shop/tools/stock.rs"), "../shop/tools/stock.rs");
+/// ```
+pub fn plain_path(path: &str) -> String {
+    let mut plain = PathBuf::new();
+    for component in Path::new(path).components() {
+        let is_within = matches!(plain.components().next_back(), Some(Component::Normal(_)));
+        if component == Component::ParentDir && is_within {
+            plain.pop();
+        } else {
+            plain.push(component);
+        }
+    }
+    plain.display().to_string()
 }
 
 #[cfg(test)]

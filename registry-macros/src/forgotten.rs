@@ -16,7 +16,7 @@ const HARMLESS: [&str; 6] = ["doc", "allow", "expect", "deprecated", "must_use",
 /// Looks into a file, which is shown under this name: reports what cannot be compiled, and gives a warning of one without a tool.
 pub(crate) fn look(shown: &str, path: &Path, place: &Place, errors: &mut Errors) -> Option<TokenStream> {
     let text = fs::read_to_string(path).ok()?;
-    let is_marked = text.lines().any(is_mark);
+    let is_marked = text.trim_start_matches('\u{feff}').lines().any(is_mark);
     // Most files have both, and are not read by two parsers. What does not parse is left to the compiler.
     let is_whole = is_marked && text.contains("prelude::*");
     let file = if is_whole { None } else { syn::parse_file(&text).ok() }?;
@@ -149,6 +149,11 @@ mod tests {
             assert_eq!(look(perhaps), (String::new(), false), "{perhaps}");
         }
         assert_eq!(look("fn help() {}\n"), (String::new(), true));
+        // As some editors save them: with a mark of the byte order, and with other ends of lines.
+        let first = format!("\u{feff}#[registry_core::tool]\n{function}");
+        for right in [first.replace('\n', "\r\n"), first] {
+            assert_eq!(look(&right), (String::new(), false), "{right}");
+        }
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     context::{Resources, ToolContext},
     future::BoxFuture,
     result::ToolError,
+    text::plain_path,
 };
 
 impl Resources {
@@ -122,7 +123,8 @@ async fn run(resources: &mut Resources, mut waiting: Vec<Ready>) {
             Ok(Some(value)) => resources.insert_any(plugin.ty, value),
             Ok(None) => resources.explain(plugin.ty, plugin.how_to_provide()),
             Err(error) => {
-                let (file, line, error) = (plugin.place.file, plugin.place.line, error.message());
+                let (file, line) = (plain_path(plugin.place.file), plugin.place.line);
+                let error = error.message();
                 tracing::warn!(resource = plugin.name, file, line, error, "resource_failed");
                 resources.explain(plugin.ty, error.to_owned());
             }
@@ -149,7 +151,7 @@ impl ResourcePlugin {
         match (self.needs, self.table_read()) {
             (Some(needs), _) => needs.to_owned(),
             (None, Some(table)) => format!("it is provided with the right settings in [{table}]"),
-            (None, None) => format!("`{}` in {} did not provide it", self.name, self.place.file),
+            (None, None) => format!("`{}` in {} did not provide it", self.name, plain_path(self.place.file)),
         }
     }
 }

@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use registry_core::text::plain_path;
 use serde::Deserialize;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader},
@@ -72,6 +73,28 @@ struct Target {
 struct Message {
     level: String,
     rendered: Option<String>,
+    #[serde(default)]
+    spans: Vec<Span>,
+    #[serde(default)]
+    children: Vec<Message>,
+}
+
+/// A place in a source file.
+#[derive(Debug, Deserialize)]
+struct Span {
+    file_name: String,
+}
+
+impl Message {
+    /// What rustc shows, with the paths of files as people write them.
+    fn shown(&self) -> Option<String> {
+        let mut shown = self.rendered.clone()?;
+        let spans = self.spans.iter().chain(self.children.iter().flat_map(|child| &child.spans));
+        for Span { file_name } in spans.filter(|span| span.file_name.contains("..")) {
+            shown = shown.replace(file_name, &plain_path(file_name));
+        }
+        Some(shown)
+    }
 }
 
 /// Builds, and shows what the compiler says. `own_name` is the program to take where there are several.
@@ -163,7 +186,7 @@ impl Building<'_> {
             }
             Line::CompilerMessage { package_id, manifest_path, message } => {
                 self.note_package(&package_id, &manifest_path);
-                let Some(rendered) = message.rendered else { return };
+                let Some(rendered) = message.shown() else { return };
                 show(&rendered);
                 if message.level == "error" && self.errors.len() < MAX_REPORT {
                     self.errors.push_str(&rendered);
@@ -302,6 +325,20 @@ mod tests {
             built(&[], false, "error: no matching package").program.unwrap_err(),
             "error: no matching package"
         );
+    }
+
+    #[test]
+    fn b18_files_are_named_as_people_write_them() {
+        let line = serde_json::json!({
+            "reason": "compiler-message", "package_id": "path+file:///w/shop#1.0.0", "manifest_path": "/w/shop/Cargo.toml",
+            "message": {
+                "level": "error", "rendered": " --> shop/src/../tools/a.rs:3:1\n ::: ../b.rs:1:1\n ::: src/../tools/c.rs:2:2\nin a/../b",
+                "spans": [{"file_name": "shop/src/../tools/a.rs"}, {"file_name": "../b.rs"}],
+                "children": [{"level": "note", "rendered": null, "spans": [{"file_name": "src/../tools/c.rs"}]}],
+            },
+        });
+        let said = built(&[&line.to_string()], false, "").program.unwrap_err();
+        assert_eq!(said, " --> shop/tools/a.rs:3:1\n ::: ../b.rs:1:1\n ::: tools/c.rs:2:2\nin a/../b");
     }
 
     #[test]
