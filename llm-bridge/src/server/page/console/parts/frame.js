@@ -7,6 +7,7 @@ import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { isAdmin } from '../../state/server.js';
 import { said } from '../../state/store.js';
+import { prose } from '../../text/nodes.js';
 import { Approvals } from '../sections/approvals.js';
 import { Audit } from '../sections/audit.js';
 import { Documents } from '../sections/documents.js';
@@ -49,7 +50,7 @@ export function Console() {
 
 function Refused() {
   const who = account.value;
-  if (refusal.value) return html`<p role="alert">${refusal.value}</p><p><button type="button" onClick=${enter}>${t.tryAgain}</button></p>`;
+  if (refusal.value) return html`<p role="alert">${prose(refusal.value)}</p><p><button type="button" onClick=${enter}>${t.tryAgain}</button></p>`;
   return who && html`<p id="refusal">${c.forAdmins(who.user, who.level)}</p>`;
 }
 

@@ -6,6 +6,7 @@ import { html } from '../../state/html.js';
 import { givenKey } from '../../state/key.js';
 import { t } from '../../state/language.js';
 import { said } from '../../state/store.js';
+import { prose } from '../../text/nodes.js';
 import { signal } from '../../vendor/signals.js';
 
 /** How many answers are awaited. */
@@ -113,5 +114,5 @@ export function useChange(onEnd) {
 /** @param {{ text: string, onAgain?: () => void }} properties */
 export function Fault({ text, onAgain }) {
   if (!text) return null;
-  return html`<p class="fault" role="alert">${text} ${onAgain && html`<button type="button" onClick=${onAgain}>${t.tryAgain}</button>`}</p>`;
+  return html`<p class="fault" role="alert">${prose(text)} ${onAgain && html`<button type="button" onClick=${onAgain}>${t.tryAgain}</button>`}</p>`;
 }
