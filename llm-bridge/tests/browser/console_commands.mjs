@@ -14,14 +14,14 @@ export async function consoleCommands(browser) {
   await check('u29 the public key of the audit is shown, and another put in its place', async () => {
     await go(page, 'audit');
     await page.click('#audit-key summary');
-    const before = await page.locator('#audit-key p > code').innerText();
+    const before = await page.locator('#audit-key .public-key').innerText();
     equal(before, (await ask(page, 'api/audit/key')).public_key, 'the key');
     await page.click('#audit-key button:text-is("Put another key in its place…")');
     await page.waitForSelector('.sure:has-text("what was signed before stays proven")');
     await page.click('.sure-yes');
-    await page.waitForFunction((old) => document.querySelector('#audit-key p > code')?.textContent !== old, before);
+    await page.waitForFunction((old) => document.querySelector('#audit-key .public-key')?.textContent !== old, before);
     await shot(page, 'console-audit-key');
-    const after = await page.locator('#audit-key p > code').innerText();
+    const after = await page.locator('#audit-key .public-key').innerText();
     const { records } = await ask(page, 'api/audit?tool=toolrack%20audit%20rotate-key');
     equal(records.map(({ record }) => [record.phase, record.arguments]), [['outcome', { before, after }], ['intent', { before, after }]], 'records');
     equal((await ask(page, 'api/audit/verify')).whole, true, 'what was signed before');

@@ -144,6 +144,6 @@ function PublicKey() {
   return html`<p class="note">${prose(c.auditKeyAbout)}</p>
     <${Fault} text=${fault || refused} onAgain=${fault ? again : undefined} />
     ${key === null && html`<p class="empty">${c.noAuditKey}</p>`}
-    ${key && html`<p><code>${key}</code> <${CopyButton} text=${() => key} /></p>`}
+    ${key && html`<p><code class="public-key">${key}</code> <${CopyButton} text=${() => key} /></p>`}
     ${key && account.value?.operator && html`<p class="bar"><${Sure} word=${c.rotateKey} question=${c.rotateKeyAsk} disabled=${busy} onSure=${() => change(rotateAuditKey, c.keyRotated)} /></p>`}`;
 }
