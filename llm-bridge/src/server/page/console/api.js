@@ -1,6 +1,7 @@
 // What the console asks the server for, besides what the chat asks.
 
 import { checked, getAll, getJson, send } from '../state/api.js';
+import { serverNow } from '../state/clock.js';
 
 /** @import { ApprovalRule, Library, Tool } from '../state/types.d.ts' */
 
@@ -107,11 +108,9 @@ export const execute = async (tool, args, seconds, signal) =>
  * @returns {Promise<WaitingCall[]>}
  */
 export async function waitingCalls() {
-  const answer = await checked('api/approvals', { headers: { accept: 'application/json' } });
-  const now = Date.parse(answer.headers.get('date') ?? '') || Date.now();
-  const { approvals, next } = await answer.json();
-  if (next) approvals.push(...await getAll('api/approvals', 'approvals', next));
-  return approvals.map((/** @type {WaitingCall} */ one) => ({ ...one, deadline: Date.now() + Date.parse(one.expires_at) - now }));
+  /** @type {WaitingCall[]} */
+  const calls = await getAll('api/approvals', 'approvals');
+  return calls.map((one) => ({ ...one, deadline: Date.now() + Date.parse(one.expires_at) - serverNow() }));
 }
 
 /**
@@ -249,7 +248,7 @@ export const stopTrial = () => remove('api/tool-trial');
 
 /** @returns {Promise<DoctorState>} */
 export const doctor = () => getJson('api/doctor');
-/** @param {{ model?: string, template?: string, seconds?: number }} asked */
+/** @param {{ model?: string | undefined, template?: string | undefined, seconds?: number | undefined }} asked */
 export const askDoctor = (asked) => send('api/doctor', asked);
 export const stopDoctor = () => remove('api/doctor');
 /** @returns {Promise<string>} */

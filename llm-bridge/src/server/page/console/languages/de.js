@@ -41,6 +41,7 @@ export default {
   level: 'Stufe',
   lookAgain: 'Neu laden',
   notJson: (name) => `${name} ist kein JSON`,
+  notShown: (cause) => `Der Server hat etwas anderes geantwortet, als diese Seite kennt: ${cause}`,
   remove: 'Entfernen',
   removeAsk: (name) => `${name} entfernen?`,
   removeWhat: (name) => `${name} entfernen`,

@@ -42,6 +42,7 @@ export default {
   level: 'Level',
   lookAgain: 'Look again',
   notJson: (/** @type {string} */ name) => `${name} is not JSON`,
+  notShown: (/** @type {string} */ cause) => `The server has answered something else than this page knows: ${cause}`,
   remove: 'Remove',
   removeAsk: (/** @type {string} */ name) => `Remove ${name}?`,
   removeWhat: (/** @type {string} */ name) => `Remove ${name}`,

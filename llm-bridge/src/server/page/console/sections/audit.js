@@ -67,7 +67,7 @@ export function Audit() {
       <button type="submit" class="main">${c.search}</button>
       <${Export} query=${searched} />
     </form>
-    <${Fault} text=${fault} />
+    <${Fault} text=${fault} onAgain=${() => read(searched, null)} />
     ${entries && html`<${Records} entries=${entries} whole=${wide.value} />`}
     ${next !== null && html`<p class="bar"><button type="button" id="audit-more" onClick=${() => read(searched, next)}>${c.older}</button></p>`}`;
 }

@@ -74,7 +74,7 @@ function Doctor({ names }) {
         <label class="ask-field"><span>${c.doctorTemplateText}</span><textarea rows="6" spellcheck="false" value=${template} onInput=${(/** @type {any} */ event) => setTemplate(event.target.value)}></textarea></label>
         <p class="bar"><${TextFile} label=${c.specFile} accept=".jinja,.jinja2,.j2,text/plain" onText=${setTemplate} /></p></details>
     </form>
-    <${Fault} text=${state.fault || fault || asked?.error || ''} />
+    <${Fault} text=${state.fault || fault || asked?.error || ''} onAgain=${state.fault ? state.again : undefined} />
     ${running && html`<p id="doctor-progress" role="status">${c.doctorLooks(asked?.looks_at ?? '', asked?.seconds ?? 0)}</p>`}
     ${asked?.report && html`<${Seen} report=${asked.report} />
       ${asked.report.toml ? html`<p class="note">${c.doctorSettings}</p><div class="card"><pre tabindex="0" role="group" aria-label=${c.doctorSettings}>${asked.report.toml.trim()}</pre>

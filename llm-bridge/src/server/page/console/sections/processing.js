@@ -19,7 +19,7 @@ export function Processing({ below }) {
   useEvery(running ? AGAIN : 0, state.look);
   const { embedding_model: model = null, unextracted = null, extracts = false } = state.value ?? {};
   return html`<div><h2>${c.processing}</h2>
-    <${Fault} text=${state.fault || fault} />
+    <${Fault} text=${state.fault || fault} onAgain=${state.fault ? state.again : undefined} />
     ${below !== '' && html`<p class="note" id="processed-below">${c.processedBelow(below)}</p>`}
     ${state.value && html`<p class="note">${model === null ? c.noEmbedding : c.embedding(model)}</p>
       ${model !== null && html`<p class="bar"><${Sure} word=${below === '' ? c.embedAgain : c.embedSomeAgain} question=${c.embedAgainAsk(below)} disabled=${busy} onSure=${() => change(() => embedAgain(below), c.embedsAgain)} /></p>`}

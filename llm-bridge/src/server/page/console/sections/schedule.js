@@ -17,7 +17,7 @@ export const Schedule = () => html`<div class="parts"><div><${Jobs} /></div>${wi
 
 function Made() {
   const last = useLoaded(async () => (await audit({ origin: 'schedule', limit: '20' })).records);
-  return html`<div><h2>${c.lastCalls}</h2><${Fault} text=${last.fault} />${last.value && html`<${Records} entries=${last.value} />`}</div>`;
+  return html`<div><h2>${c.lastCalls}</h2><${Fault} text=${last.fault} onAgain=${last.again} />${last.value && html`<${Records} entries=${last.value} />`}</div>`;
 }
 
 function Jobs() {
