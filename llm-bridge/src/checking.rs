@@ -23,6 +23,8 @@ pub(crate) struct Checked {
     pub(crate) tools: usize,
     /// How many tokens the definitions take in a prompt, about; those of deferred tools are not counted.
     pub(crate) tokens: usize,
+    /// How many they may take.
+    pub(crate) budget: usize,
     /// What is to be mended.
     pub(crate) faults: Vec<String>,
     /// What is to be looked at.
@@ -62,7 +64,7 @@ pub(crate) fn check(registry: &Registry, budget: usize) -> Checked {
             "{reported} tools go with every request, of which the API of OpenAI takes {most}; defer tools or switch them off"
         ));
     }
-    Checked { tools: rows.len(), tokens, faults, warnings }
+    Checked { tools: rows.len(), tokens, budget, faults, warnings }
 }
 
 /// Many builds of llama.cpp refuse a `maxLength` from here on, because they unroll it in the grammar of the arguments.

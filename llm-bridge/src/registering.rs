@@ -2,6 +2,7 @@
 
 use registry_core::{ChangeError, StoredRegistry, ToolLimits, ToolPolicy, ToolRegistration, ToolSpec};
 use serde_json::json;
+use toolrack_remote::is_legal_name;
 
 use crate::{identifier::check_identifier, recorded::Change};
 
@@ -23,6 +24,9 @@ pub(crate) fn read_spec(json: &[u8]) -> Result<ToolSpec, String> {
         )
     })?;
     check_identifier(&spec.tool_name).map_err(|rule| format!("`tool_name` has to be {rule}"))?;
+    if !is_legal_name(&spec.tool_name) {
+        return Err("`tool_name` has to be letters, digits, `_` and `-`, with dots between them".to_owned());
+    }
     // The registry has `null` for the schema of a tool that says nothing of its result.
     if spec.output_schema.is_null() {
         return Err(

@@ -23,7 +23,7 @@ pub(super) fn check(
     settings: &Settings,
     registry: &Registry,
 ) -> Result<ExitCode, String> {
-    let Checked { tools, tokens, faults, warnings } = checking::check(registry, arguments.budget);
+    let Checked { tools, tokens, budget, faults, warnings } = checking::check(registry, arguments.budget);
     for fault in &faults {
         print_line(fault)?;
     }
@@ -31,6 +31,6 @@ pub(super) fn check(
         tell(format_args!("warning: {warning}"));
     }
     let (tools, found) = (count(tools, "tool"), count(faults.len(), "fault"));
-    print_line(format_args!("{tools}, {found}, about {tokens} tokens of {}", arguments.budget))?;
+    print_line(format_args!("{tools}, {found}, about {tokens} tokens of {budget}"))?;
     Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

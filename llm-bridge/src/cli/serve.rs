@@ -14,7 +14,7 @@ use toolrack_stores::{NameTaken, SqlStore};
 
 use super::{
     Settings,
-    audit::{HeadSigner, Verifier},
+    audit::{HeadSigner, ServedKeys, Verifier},
     backup::ServedBackup,
     doctor::ServedDoctor,
     erase::Eraser,
@@ -57,6 +57,7 @@ pub(super) async fn run(
         .for_each(|reported| tracing::warn!("{reported}"));
     let endpoints = webhooks::endpoints(settings)?;
     let reading = server::AuditReading::new(stores.log.clone(), Verifier::new(stores.log.clone(), settings)?);
+    let reading = reading.signed(ServedKeys::new(settings));
     let signer = HeadSigner::open(settings, stores.log, Arc::clone(registry.audit())).await?;
     // One that takes over from another has its name.
     let _name = match joined {

@@ -2,6 +2,7 @@
 
 pub(super) mod figures;
 mod findings;
+pub(super) mod keys;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -39,6 +40,7 @@ use super::{
 use crate::turn::known_dialect;
 
 pub use findings::{ChainFault, ChainFindings, NotedRecord};
+pub use keys::{KeySuccession, SignAudit};
 
 const JSON_LINES: &str = "application/x-ndjson";
 
@@ -58,6 +60,8 @@ pub struct AuditReading {
     log: Arc<dyn AuditLog>,
     #[debug(skip)]
     verify: Arc<dyn VerifyAudit>,
+    #[debug(skip)]
+    keys: Option<Arc<dyn SignAudit>>,
     /// One at a time of those that may read all records: verifications, and searches for what no column says.
     one: Arc<Semaphore>,
 }
@@ -65,7 +69,13 @@ pub struct AuditReading {
 impl AuditReading {
     /// Reads this log.
     pub fn new(log: Arc<dyn AuditLog>, verify: impl VerifyAudit + 'static) -> Self {
-        Self { log, verify: Arc::new(verify), one: Arc::new(Semaphore::new(1)) }
+        Self { log, verify: Arc::new(verify), keys: None, one: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// The same, and its heads are signed.
+    #[must_use]
+    pub fn signed(self, keys: impl SignAudit + 'static) -> Self {
+        Self { keys: Some(Arc::new(keys)), ..self }
     }
 
     async fn alone(&self) -> Result<SemaphorePermit<'_>, ApiError> {

@@ -1,6 +1,6 @@
 //! `/api/doctor`: what a model can do with tools, seen by asking it, for the operator. One model is asked at a time.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::RangeInclusive, sync::Arc};
 
 use axum::{
     Extension, Json,
@@ -12,6 +12,8 @@ use registry_core::store::StoreError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use sha2::{Digest, Sha256};
+use toolrack_templates::MAX_SOURCE;
 
 use super::{
     App,
@@ -26,8 +28,8 @@ use super::{
 
 /// Asks models what they can do.
 pub trait ExamineModel: Send + Sync {
-    /// Begins to ask a model, by default the one of the settings. `docs/doctor.schema.json` describes the report.
-    fn begin(&self, model: Option<String>) -> Examination;
+    /// Begins to ask a model. `docs/doctor.schema.json` describes the report.
+    fn begin(&self, asked: ModelToExamine) -> Examination;
 
     /// Writes the settings that serve the model of the last report best into the configuration file; says what has changed.
     ///
@@ -69,18 +71,22 @@ impl From<&Examined<String>> for Shown {
     }
 }
 
-/// A model to ask.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "ModelToExamine")]
-pub(super) struct ModelToAsk {
+/// A model to ask, and how.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelToExamine {
     /// The model's name; by default the one of the settings, or the model server's first.
-    #[serde(default)]
     #[schemars(length(max = MAX_NAME))]
-    model: Option<String>,
+    pub model: Option<String>,
+    /// The source of its chat template for the raw route; by default that of the settings, or the model server's.
+    #[schemars(length(max = MAX_SOURCE))]
+    pub template: Option<String>,
+    /// For how many seconds it is asked at most; by default 300.
+    #[schemars(range(min = LEAST_SECONDS, max = MOST_SECONDS))]
+    pub seconds: Option<u64>,
 }
 
-impl Body for ModelToAsk {
+impl Body for ModelToExamine {
     const EXAMPLE: &str = "`{\"model\": \"qwen3:8b\"}` or `{}`";
 }
 
@@ -92,6 +98,10 @@ fn doctor(app: &App) -> Result<&Doctor, ApiError> {
 
 /// The longest name of a model, in bytes.
 const MAX_NAME: usize = 256;
+/// For how long a model may be asked, in seconds.
+const LEAST_SECONDS: u64 = 10;
+const MOST_SECONDS: u64 = 3600;
+pub(crate) const SECONDS: RangeInclusive<u64> = LEAST_SECONDS..=MOST_SECONDS;
 const NONE: &str = "This server cannot ask models (`doctor_not_found`).";
 
 pub(super) fn read_operation() -> Operation {
@@ -107,8 +117,8 @@ pub(super) async fn read(State(app): State<App>, _: Operator) -> Result<Json<Sho
 
 pub(super) fn ask_operation() -> Operation {
     Operation::new(Method::POST, "Server", "ask_doctor", "Ask a model what it can do")
-        .details("It takes up to five minutes, in which the model is asked some dozen short questions.")
-        .reads::<ModelToAsk>()
+        .details("It is asked some dozen short questions. A template is tried on the raw route; where that serves the model best, it is kept in the data folder and named by the settings.")
+        .reads::<ModelToExamine>()
         .answers::<Shown>(202, "It is being asked.")
         .refuses(403, NOT_ADMIN)
         .refuses(404, NONE)
@@ -119,19 +129,30 @@ pub(super) async fn ask(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     _: Operator,
-    JsonBody(ModelToAsk { model }): JsonBody<ModelToAsk>,
+    JsonBody(asked): JsonBody<ModelToExamine>,
 ) -> Result<(StatusCode, Json<Shown>), ApiError> {
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let ModelToExamine { model, template, seconds } = asked;
     if model.as_ref().is_some_and(|model| model.len() > MAX_NAME) {
         let message = format!("the name of a model is not longer than {MAX_NAME} bytes");
         return Err(ApiError::invalid("model", message));
     }
+    if template.as_ref().is_some_and(|template| template.len() > MAX_SOURCE) {
+        return Err(ApiError::invalid("template", format!("a template has at most {MAX_SOURCE} bytes")));
+    }
+    if seconds.is_some_and(|seconds| !SECONDS.contains(&seconds)) {
+        let message = format!("`seconds` goes from {LEAST_SECONDS} to {MOST_SECONDS}");
+        return Err(ApiError::invalid("seconds", message));
+    }
     let doctor = doctor(&app)?;
-    let arguments = json!({"model": model});
-    let model = model.filter(|model| !model.is_empty());
+    let (model, template) = (given(model), given(template));
+    let template_sha256 = template.as_ref().map(|source| format!("{:x}", Sha256::digest(source)));
+    let arguments = json!({"model": model, "template_sha256": template_sha256, "seconds": seconds});
     let begin = async {
         Ok::<_, StoreError>({
-            let begin = || doctor.examine.begin(model.clone());
-            doctor.state.begin(model.clone(), begin, &app.backend, &app.closing)
+            let subject = model.clone();
+            let begin = || doctor.examine.begin(ModelToExamine { model, template, seconds });
+            doctor.state.begin(subject, begin, &app.backend, &app.closing)
         })
     };
     if !admin::change(&identity, "toolrack doctor", arguments, begin).await? {

@@ -234,6 +234,12 @@ struct ListQuery {
     below: Option<String>,
 }
 
+impl ListQuery {
+    fn filter(self) -> DocumentFilter {
+        DocumentFilter { below: self.below.filter(|path| !path.is_empty()), ..DocumentFilter::default() }
+    }
+}
+
 async fn list(
     State(App { documents: access, .. }): State<App>,
     Extension(identity): Extension<Identity>,
@@ -241,8 +247,7 @@ async fn list(
 ) -> Result<Json<DocumentList>, ApiError> {
     let caller = &identity.caller;
     identity.require(Permission::User, "listing documents")?;
-    let filter =
-        DocumentFilter { below: query.below.filter(|path| !path.is_empty()), ..DocumentFilter::default() };
+    let filter = query.filter();
     let (documents, total) = match access.there(&identity) {
         Some(documents) => documents.first(&uploads_of(&caller.user), LISTED, &filter).await?,
         None => (Vec::new(), 0),

@@ -84,12 +84,14 @@ pub use access::Access;
 #[cfg(feature = "cli")]
 pub(crate) use audit::origin_filter;
 pub use audit::{
-    AuditChain, AuditFault, AuditReading, AuditVerdict, ChainFault, ChainFindings, GivenHeads, NotedRecord,
-    VerifyAudit,
+    AuditChain, AuditFault, AuditReading, AuditVerdict, ChainFault, ChainFindings, GivenHeads, KeySuccession,
+    NotedRecord, SignAudit, VerifyAudit,
 };
 pub use backup::{BackupFault, BackupFile, MakeBackup};
 pub use configured::{Configured, SettingOrigin};
-pub use doctor::ExamineModel;
+#[cfg(feature = "cli")]
+pub(crate) use doctor::SECONDS as EXAMINATION_SECONDS;
+pub use doctor::{ExamineModel, ModelToExamine};
 #[cfg(all(feature = "cli", feature = "documents"))]
 pub(crate) use documents::uploads_of;
 pub use documents::{Documents, Upload, UploadLimits};

@@ -131,6 +131,8 @@ pub(super) fn routes(
         .add("/api/audit/export", audit::export, audit::export_operation())
         .add("/api/audit/verify", audit::verify, audit::verify_operation())
         .add("/api/audit/verify", audit::verify_given, audit::verify_given_operation())
+        .add("/api/audit/key", audit::keys::read, audit::keys::read_operation())
+        .add("/api/audit/rotate-key", audit::keys::rotate, audit::keys::rotate_operation())
         .add("/api/turns", turns::list, turns::list_operation())
         .add("/api/turns/{id}", turns::stop, turns::stop_operation())
         .add("/api/tool-trial", trials::read, trials::read_operation())

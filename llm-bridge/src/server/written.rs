@@ -76,12 +76,25 @@ async fn define(
 fn check_operation() -> Operation {
     Operation::new(Method::GET, "Tools", "check_tools", "What is to be mended in the tools")
         .details("Names, descriptions, schemas, effects, and the size of all in a prompt, as `toolrack tools check` does. For admins of the tenant `default` also tools and modules that the configuration names and are not there.")
+        .query_number("budget", "How many tokens all definitions together may take; 8000 where it is not said.", 0, i64::MAX)
         .answers::<Checked>(200, "What was found.")
+        .refuses(400, "`budget` is no whole number, or a query parameter is unknown (`invalid_request_error`).")
         .refuses(403, NOT_ADMIN)
 }
 
-async fn check(State(app): State<App>, Admin(identity): Admin) -> Json<Checked> {
-    let mut checked = checking::check(&identity.registry, checking::BUDGET);
+/// Within what.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Within {
+    budget: Option<usize>,
+}
+
+async fn check(
+    State(app): State<App>,
+    Admin(identity): Admin,
+    QueryParameters(Within { budget }): QueryParameters<Within>,
+) -> Json<Checked> {
+    let mut checked = checking::check(&identity.registry, budget.unwrap_or(checking::BUDGET));
     // The configuration is all tenants'.
     if let Some(unknown) = app.settings.unknown_names.as_ref().filter(|_| identity.require_operator().is_ok())
     {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use llm_bridge::server::{Examination, ExamineModel};
+use llm_bridge::server::{Examination, ExamineModel, ModelToExamine};
 use registry_core::{
     Caller, Permission, Registry,
     guard::audit::{AuditRecord, AuditSink, MemoryAudit, Phase},
@@ -78,7 +78,7 @@ async fn send(rack: &Rack, method: Method, path: &str, body: Value) -> (StatusCo
 struct Knowing;
 
 impl ExamineModel for Knowing {
-    fn begin(&self, model: Option<String>) -> Examination {
+    fn begin(&self, ModelToExamine { model, .. }: ModelToExamine) -> Examination {
         let report = async move {
             assert_ne!(model.as_deref(), Some("broken"), "it cannot be asked");
             Ok(json!({"model": model}))

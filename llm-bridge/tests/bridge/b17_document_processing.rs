@@ -120,6 +120,23 @@ async fn u29_an_admin_has_names_extracted_sees_how_far_it_is_and_stops_it() {
     assert_eq!((&extraction["passages"], &extraction["tokens"]), (&json!(2), &json!(20)), "{done}");
 
     add(&documents, "assam.md").await;
+    // Those of one document alone.
+    for (below, status) in [("assam.md", StatusCode::ACCEPTED), ("none", StatusCode::NOT_FOUND)] {
+        let path = format!("/api/documents/extract?below={below}");
+        assert_eq!(send(&rack, Method::POST, &path, &root, Value::Null).await.0, status, "{below}");
+        if status == StatusCode::ACCEPTED {
+            stop(&root).await;
+            ended(&rack, &root).await;
+        }
+    }
+    let left = async |below: &str| {
+        let path = format!("/api/documents/processing?below={below}");
+        send(&rack, Method::GET, &path, &root, Value::Null).await.1["unextracted"].clone()
+    };
+    assert_eq!(
+        (left("assam.md").await, left("sencha.md").await, left("").await),
+        (json!(1), json!(0), json!(1))
+    );
     assert_eq!(extract(&root).await.0, StatusCode::ACCEPTED);
     assert_eq!(stop(&root).await, StatusCode::NO_CONTENT);
     let stopped = ended(&rack, &root).await;
@@ -132,7 +149,10 @@ async fn u29_an_admin_has_names_extracted_sees_how_far_it_is_and_stops_it() {
     let begun = records
         .iter()
         .filter(|record| record.phase == Phase::Intent && record.tool == "toolrack documents extract");
-    assert_eq!(begun.map(|record| &*record.user).collect::<Vec<_>>(), ["root", "root", "eve", "root"]);
+    let begun = begun.map(|record| (&*record.user, record.arguments.as_ref().unwrap().to_string()));
+    let all = |user| (user, "{}".to_owned());
+    let one = ("root", r#"{"paths":["assam.md"]}"#.to_owned());
+    assert_eq!(begun.collect::<Vec<_>>(), [all("root"), all("root"), all("eve"), one, all("root")]);
 }
 
 #[tokio::test]
@@ -160,6 +180,19 @@ async fn u29_an_admin_has_all_vectors_computed_again() {
     };
     assert_eq!(forgotten, json!({"vectors": 2}));
     until(|| embedded.load(Ordering::SeqCst) >= 4).await;
+    let of_one = async |below: &str| {
+        let path = format!("/api/documents/embed-again?below={below}");
+        send(&rack, Method::POST, &path, &root, Value::Null).await
+    };
+    assert_eq!(of_one("none").await.0, StatusCode::NOT_FOUND);
+    let forgotten = loop {
+        match of_one("sencha.md").await {
+            (StatusCode::ACCEPTED, forgotten) if forgotten["vectors"] != 0 => break forgotten,
+            (status, _) => assert_eq!(status, StatusCode::ACCEPTED),
+        }
+    };
+    assert_eq!(forgotten, json!({"vectors": 1}));
+    until(|| embedded.load(Ordering::SeqCst) >= 5).await;
     let (status, refused) = send(&rack, Method::POST, "/api/documents/extract", &root, Value::Null).await;
     assert_eq!((status, &refused["error"]["type"]), (StatusCode::NOT_FOUND, &json!("extraction_not_found")));
 

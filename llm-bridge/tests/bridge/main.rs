@@ -14,6 +14,7 @@ mod b17_chat_documents;
 mod b17_chats;
 mod b17_chats_store;
 mod b17_console;
+mod b17_console_commands;
 mod b17_console_upkeep;
 mod b17_document_processing;
 mod b17_pages;

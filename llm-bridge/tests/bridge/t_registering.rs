@@ -73,6 +73,9 @@ async fn s13_admins_register_switch_and_remove_tools_over_http() {
         (with("output_schema", json!(null)), StatusCode::BAD_REQUEST, "an object or a boolean"),
         (with("color", json!("red")), StatusCode::BAD_REQUEST, "unknown field `color`"),
         (with("tool_name", json!(" ")), StatusCode::BAD_REQUEST, "1 to 256 bytes"),
+        (with("tool_name", json!("weather lookup")), StatusCode::BAD_REQUEST, "letters, digits, `_` and `-`"),
+        (with("tool_name", json!("weather.")), StatusCode::BAD_REQUEST, "with dots between them"),
+        (with("tool_name", json!("w\u{e9}ather")), StatusCode::BAD_REQUEST, "letters, digits, `_` and `-`"),
         (json!({"tool_name": "x"}), StatusCode::BAD_REQUEST, "missing field `input_schema`"),
         (with("description", json!("x".repeat(300_000))), StatusCode::BAD_REQUEST, "over 256 KiB"),
     ] {

@@ -239,6 +239,37 @@ export async function chats(browser) {
     equal(await page.evaluate(() => Object.entries(localStorage).filter(([, text]) => text.includes('Not sent'))), [], 'draft');
   });
 
+  await check('b17 of a sent message of thousands of lines the beginning is shown, all of it on a click, and where a search has found something in the rest', async () => {
+    const lines = Array.from({ length: 5000 }, (_, at) => (at === 3000 ? 'hazelnut' : `line ${at}`));
+    await page.keyboard.press('Control+Shift+O');
+    await page.waitForSelector('#welcome');
+    // A browser takes a minute to type as much.
+    await page.evaluate((text) => {
+      const field = document.getElementById('question');
+      field.value = text;
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+    }, lines.join('\n'));
+    await page.press('#question', 'Enter');
+    const shown = async () => (await page.locator('.asked').innerText()).split('\n').length;
+    await page.waitForSelector('.unfold');
+    await idle(page);
+    equal([await shown(), await page.locator('.unfold').getAttribute('aria-expanded')], [40, 'false'], 'lines');
+    await shot(page, 'chats-long-message');
+    await page.click('.unfold:text-is("Show all of it")');
+    equal([await shown(), await page.locator('.unfold').getAttribute('aria-expanded')], [5000, 'true'], 'lines of all');
+    await page.click('.unfold:text-is("Show less")');
+    equal(await shown(), 40, 'lines again');
+    await page.click('#new-chat');
+    await page.fill('#chats-search', 'hazelnut');
+    await page.waitForFunction(() => document.querySelectorAll('.chat-row').length === 1);
+    await page.locator('.chat-row a').click();
+    await page.waitForSelector('[data-sought] .asked:has-text("hazelnut")');
+    await page.fill('#chats-search', '');
+    await choose(page, 0, 'Delete');
+    await page.click('.chat-delete .danger');
+    await page.waitForSelector('#welcome');
+  });
+
   await check('b17 settings hold for a chat', async () => {
     await page.click('.chat-row a');
     await page.waitForSelector('.answer');

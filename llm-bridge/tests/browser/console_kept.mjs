@@ -58,9 +58,11 @@ export async function consoleKept(browser) {
 
   await check('u29 vectors are computed again and names extracted, with how far it is', async () => {
     let [running, embedded, began, stopped] = [false, 0, 0, 0];
+    const below = [];
     const extraction = () => ({ running, passages: 3, failed: 1, names: 5, relations: 2, tokens: 900, error: stopped > 0 ? 'it was stopped' : null });
-    await page.route(/\/api\/documents\/(processing|embed-again|extract)$/, (route) => {
-      const [{ pathname }, method] = [new URL(route.request().url()), route.request().method()];
+    await page.route(/\/api\/documents\/(processing|embed-again|extract)(\?|$)/, (route) => {
+      const [{ pathname, searchParams }, method] = [new URL(route.request().url()), route.request().method()];
+      if (method === 'POST') below.push(searchParams.get('below'));
       if (pathname.endsWith('embed-again')) embedded += 1;
       if (pathname.endsWith('extract')) [running, began, stopped] = method === 'POST' ? [true, began + 1, 0] : [false, began, 1];
       return method === 'DELETE' ? route.fulfill({ status: 204 }) : route.fulfill({ json: { embedding_model: 'bge-m3', unextracted: 12, extracts: false, extraction: began > 0 ? extraction() : null } });
@@ -78,7 +80,18 @@ export async function consoleKept(browser) {
     await page.click('#extract-stop');
     await page.waitForSelector('#section .fault:has-text("it was stopped")');
     equal([embedded, began, stopped], [1, 1, 1], 'requests');
-    await page.unroute(/\/api\/documents\/(processing|embed-again|extract)$/);
+    equal(below, ['', ''], 'of all');
+    // Those of a folder alone.
+    await page.fill('#documents-below input', 'uploads/local');
+    await page.press('#documents-below input', 'Enter');
+    await page.waitForSelector('#processed-below:has-text("Of uploads/local alone")');
+    await page.click('button:text-is("Compute their vectors again…")');
+    await page.click('.sure:has-text("all passages of uploads/local again") .sure-yes');
+    await page.click('button:text-is("Extract names…")');
+    await page.click('.sure-yes');
+    await page.waitForSelector('#extract-stop');
+    equal(below, ['', '', 'uploads/local', 'uploads/local'], 'of the folder');
+    await page.unroute(/\/api\/documents\/(processing|embed-again|extract)(\?|$)/);
     // The server itself has no embedding model.
     await go(page, 'overview');
     await go(page, 'documents');

@@ -194,4 +194,38 @@ export async function consoleMany(browser) {
     equal(Math.round((Date.parse(until) - NOW.getTime()) / DAY), 30, 'days');
     await context.close();
   });
+
+  await check('u29 of 1,000 users with 1,000 personas each section is there at once', async () => {
+    const personas = Array.from({ length: 1000 }, (_, at) => ({ name: `persona-${at}`, allowed_modules: [], users: [] }));
+    const answers = { ...ANSWERS, '/api/personas': { personas }, '/api/users': { users: USERS.map((user, at) => ({ ...user, personas: [`persona-${at}`] })) } };
+    const { page, context } = await openKept(browser, 'admin#people', WIDE, undefined, answers);
+    await page.waitForSelector('table[aria-label="Users"] tbody tr >> nth=999');
+    const nodes = await page.evaluate(() => document.querySelectorAll('*').length);
+    if (nodes > 50_000) throw new Error(`${nodes} elements`);
+    await page.locator('.assigned summary').nth(7).click();
+    await page.locator('.assigned').nth(7).locator('label:has-text("persona-7") >> nth=0').locator('input:checked').waitFor();
+    await context.close();
+  });
+
+  await check('u29 a server that answers something else, or not at all, is told, and asked again', async () => {
+    for (const [section, path, row] of [['overview', '/api/approvals', '.cards .card'], ['tools', '/api/tools', '.rows tbody tr'], ['documents', '/api/documents', '.rows tbody tr']]) {
+      let answer = (route) => route.fulfill({ json: {} });
+      const { page, context } = await openKept(browser, `admin#${section}`, WIDE, (one) => one.clock.install({ time: NOW }), { ...ANSWERS, [path]: (route) => answer(route) }, null);
+      await page.waitForSelector('.fault:has-text("something else than this page knows")');
+      answer = (route) => route.fulfill({ contentType: 'text/html', body: '<h1>A proxy</h1>' });
+      await page.locator('.fault button').first().click();
+      await page.waitForSelector('.fault:has-text("something that is not JSON")');
+      // It takes the request, and says nothing.
+      answer = () => {};
+      await page.locator('.fault button').first().click();
+      await page.waitForSelector('#section[aria-busy]');
+      await page.clock.runFor(61_000);
+      await page.waitForSelector('.fault:has-text("cannot be reached")');
+      answer = (route) => route.fulfill({ json: ANSWERS[path] });
+      await page.locator('.fault button').first().click();
+      await page.waitForSelector(row);
+      await page.waitForFunction(() => document.querySelectorAll('#section .fault').length === 0);
+      await context.close();
+    }
+  });
 }

@@ -279,9 +279,14 @@ export async function consoleUpkeep(browser) {
     await ask(page, 'api/tools', { tool_name: 'sail_times', version: '1.0.0', description: 'When the ferry sails.', input_schema: { type: 'object', properties: { port: { type: 'string' } } }, output_schema: {} });
     await page.click('#check summary');
     await page.click('#check button');
-    await page.waitForSelector('#check p[role="status"]:has-text("tokens in a prompt")');
-    await page.waitForSelector('#check li.bad:has-text("sail_times"):has-text("the parameter `port` has no description")');
-    await page.waitForSelector('#check li:has-text("deferred_tools: there is no tool `erase_nots`; did you mean `erase_note`?")');
+    await page.waitForSelector('#check p[role="status"]:has-text("of 8,000 in a prompt")');
+    await page.waitForSelector('#check li.bad:has-text("sail_times"):has-text("the parameter port has no description")');
+    await page.waitForSelector('#check li:has-text("deferred_tools: there is no tool erase_nots; did you mean erase_note?")');
+    equal(await page.locator('#check li code').allInnerTexts().then((names) => names.includes('port')), true, 'what stands between backticks is code');
+    await page.fill('#check input', '100');
+    await page.press('#check input', 'Enter');
+    await page.waitForSelector('#check li.bad:has-text("over the budget of 100")');
+    await page.waitForSelector('#check p[role="status"]:has-text("of 100 in a prompt")');
     await shot(page, 'console-definitions');
     await page.evaluate(() => fetch('api/tools/sail_times', { method: 'DELETE' }));
   });

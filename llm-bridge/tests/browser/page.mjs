@@ -20,6 +20,7 @@ import { desktop, keyed, phone } from './chat.mjs';
 import { chats, chatsOnPhone } from './chats.mjs';
 import { clauses } from './clauses.mjs';
 import { consoleDoctor, consoleForOthers, consoleLooks, consoleOfAdmins } from './console.mjs';
+import { consoleCommands } from './console_commands.mjs';
 import { consoleKept } from './console_kept.mjs';
 import { consoleMany } from './console_many.mjs';
 import { consoleUpkeep } from './console_upkeep.mjs';
@@ -55,7 +56,7 @@ if (slow > 1) {
   };
 }
 try {
-  const parts = { desktop, phone, keyed, chats, chatsOnPhone, devices, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, manyCalls, looks, kept, everyone, reach, attacked, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleKept, consoleMany, consoleDoctor, consoleForOthers, consoleLooks };
+  const parts = { desktop, phone, keyed, chats, chatsOnPhone, devices, approvals, races, clauses, documents, documentsOnPhone, markdown, longChats, manyCalls, looks, kept, everyone, reach, attacked, server, languages, german, flow, consoleOfAdmins, consoleUpkeep, consoleCommands, consoleKept, consoleMany, consoleDoctor, consoleForOthers, consoleLooks };
   const only = process.argv.slice(2);
   for (const [name, part] of Object.entries(parts)) {
     if (only.length === 0 || only.includes(name)) await part(browser);

@@ -62,7 +62,7 @@ pub(crate) fn is_name_character(c: char) -> bool {
 }
 
 /// Whether every part of a name, between its dots, can be part of a tool's name.
-pub(crate) fn is_legal_name(name: &str) -> bool {
+pub fn is_legal_name(name: &str) -> bool {
     name.split('.').all(|part| !part.is_empty() && part.chars().all(is_name_character))
 }
 

@@ -38,7 +38,7 @@ mod values;
 
 pub use acceptance::{AcceptError, ToolChange, ToolDifference};
 pub use breaker::BreakerState;
-pub use definition::MAX_TOOLS;
+pub use definition::{MAX_TOOLS, is_legal_name};
 pub use settings::{BreakerSettings, NameError, RemoteKey, SettingsError, check_name};
 pub use source::{SourceReport, ToolFault};
 

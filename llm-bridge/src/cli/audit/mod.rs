@@ -44,6 +44,7 @@ use crate::server::{AuditChain, AuditFault, AuditVerdict, GivenHeads, VerifyAudi
 pub(super) use erasure::{erase, public_key_of};
 use head::HeadStatement;
 use key::{PublicKey, SigningKey};
+pub(super) use rotation::ServedKeys;
 use rotation::Successor;
 pub(super) use sending::Place;
 pub(super) use signer::HeadSigner;

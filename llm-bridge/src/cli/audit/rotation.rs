@@ -18,7 +18,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::key::{PublicKey, SigningKey};
-use crate::{cli::out::print_line, recorded::Change};
+use crate::{
+    cli::{out::print_line, settings::Settings},
+    recorded::Change,
+    server::{KeySuccession, SignAudit},
+};
 
 /// How much later than it was retired a key may have signed: a server notices it when it signs next.
 const NOTICED: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
@@ -89,12 +93,17 @@ impl Successor {
 
     /// What the audit has of it.
     pub(in crate::cli) fn change(&self) -> Change {
-        let [before, after] = [&self.before, &self.after].map(|key| key.public().to_string());
+        let [before, after] = self.public_keys();
         Change {
             command: "toolrack audit rotate-key",
             tenant: DEFAULT_TENANT.to_owned(),
             arguments: json!({"before": before, "after": after}),
         }
+    }
+
+    /// Of the one before and of this one.
+    fn public_keys(&self) -> [String; 2] {
+        [&self.before, &self.after].map(|key| key.public().to_string())
     }
 
     /// Puts the key into its place and prints its public key.
@@ -125,6 +134,29 @@ impl Successor {
         let put = fs::rename(beside(&key_file, ".new"), &key_file);
         put.map_err(|error| format!("cannot write {}: {error}", key_file.display()))?;
         Ok(after.public())
+    }
+}
+
+/// The keys of a running server.
+pub(in crate::cli) struct ServedKeys {
+    key_file: PathBuf,
+}
+
+impl ServedKeys {
+    pub(in crate::cli) fn new(settings: &Settings) -> Self {
+        Self { key_file: settings.audit.key_file(&settings.data_dir) }
+    }
+}
+
+impl SignAudit for ServedKeys {
+    fn public_key(&self) -> Result<Option<String>, String> {
+        Ok(SigningKey::read(&self.key_file)?.map(|key| key.public().to_string()))
+    }
+
+    fn successor(&self) -> Result<KeySuccession, String> {
+        let successor = Successor::new(self.key_file.clone())?;
+        let [before, after] = successor.public_keys();
+        Ok(KeySuccession { before, after, put: Box::new(|| successor.put().map(drop)) })
     }
 }
 

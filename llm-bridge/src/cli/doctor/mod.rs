@@ -33,6 +33,7 @@ use super::{
     stopped_by_ctrl_c,
 };
 use crate::{
+    server::EXAMINATION_SECONDS,
     turn::ModelRoute,
     upstream::{UpstreamError, UpstreamModel},
 };
@@ -63,7 +64,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
     /// End after so many seconds; what was not tried by then is marked. One answer may take a fifth of them
-    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u64).range(10..=3600))]
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u64).range(EXAMINATION_SECONDS))]
     seconds: u64,
 }
 

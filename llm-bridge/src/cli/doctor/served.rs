@@ -1,18 +1,21 @@
 //! The doctor of a server, which an admin asks for in the console.
 
-use std::{sync::Arc, time::Duration};
+use std::{io::Write, sync::Arc, time::Duration};
 
 use indicatif::ProgressBar;
 use parking_lot::Mutex;
+use registry_core::private::private_folder;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
 
-use super::{Asking, best::Best, look, write::write};
+use super::{Asking, best::Best, look, report::Report, write::write};
 use crate::{
     cli::Settings,
-    server::{Examination, ExamineModel},
+    server::{Examination, ExamineModel, ModelToExamine},
 };
 
-/// For how long a model is asked.
+/// For how long a model is asked where nothing else is said.
 const ALL: Duration = Duration::from_secs(300);
 
 /// Asks the models of these settings.
@@ -32,23 +35,27 @@ impl ServedDoctor {
 }
 
 impl ExamineModel for ServedDoctor {
-    fn begin(&self, model: Option<String>) -> Examination {
+    fn begin(&self, ModelToExamine { model, template: source, seconds }: ModelToExamine) -> Examination {
         let bar = ProgressBar::hidden();
         let (shown, doctor) = (bar.clone(), self.clone());
         let last = || doctor.best.lock();
         *last() = None;
         let doctor = self.clone();
         let report = async move {
+            let given = source.map(|source| GivenTemplate::new(&doctor.settings, &source)).transpose()?;
             let asking = Asking {
                 name: model.as_deref(),
-                template: None,
-                all: doctor.all,
+                template: given.as_ref().map(|given| given.file.path().to_owned()),
+                all: seconds.map_or(doctor.all, Duration::from_secs),
                 bar,
                 stop: Default::default(),
             };
-            let looked = look(asking, &doctor.settings).await?;
+            let mut looked = look(asking, &doctor.settings).await?;
             if let Some(gone) = looked.gone {
                 return Err(format!("the model server went away: {gone}"));
+            }
+            if let Some(given) = given {
+                given.keep(&mut looked.report)?;
             }
             let report = serde_json::to_value(&looked.report).map_err(|error| error.to_string())?;
             let best = (looked.report.settings, looked.report.model);
@@ -62,6 +69,40 @@ impl ExamineModel for ServedDoctor {
         let best = self.best.lock();
         let (best, model) = best.as_ref().ok_or("there is no report; ask a model first")?;
         write(&self.settings, &self.host_tables, best, model)
+    }
+}
+
+/// A template that was sent, in a file of the data folder.
+struct GivenTemplate {
+    file: NamedTempFile,
+    /// What it is called where it stays: the same text twice is one file.
+    name: String,
+}
+
+impl GivenTemplate {
+    fn new(settings: &Settings, source: &str) -> Result<Self, String> {
+        // The configuration that names it may be read from elsewhere.
+        let written = std::path::absolute(settings.data_dir.join("templates")).and_then(|folder| {
+            private_folder(&folder)?;
+            let mut file = tempfile::Builder::new().suffix(".jinja").tempfile_in(folder)?;
+            file.write_all(source.as_bytes())?;
+            Ok(file)
+        });
+        let file = written.map_err(|error| format!("the template cannot be kept: {error}"))?;
+        Ok(Self { file, name: format!("{:.16x}.jinja", Sha256::digest(source)) })
+    }
+
+    /// Leaves it where the settings that serve the model best name it; otherwise it is removed.
+    fn keep(self, report: &mut Report) -> Result<(), String> {
+        let best = &mut report.settings;
+        if best.template.as_deref() != Some(self.file.path()) {
+            return Ok(());
+        }
+        let place = self.file.path().with_file_name(self.name);
+        self.file.persist(&place).map_err(|error| format!("the template cannot be kept: {error}"))?;
+        best.template = Some(place);
+        report.toml = best.toml(&report.model);
+        Ok(())
     }
 }
 
@@ -107,7 +148,7 @@ mod tests {
         let doctor = ServedDoctor::new(settings, Vec::new());
         assert_eq!(doctor.all, ALL);
         let doctor = ServedDoctor { all: Duration::from_secs(2), ..doctor };
-        let report = doctor.begin(None).report;
+        let report = doctor.begin(ModelToExamine::default()).report;
         let report =
             tokio::time::timeout(Duration::from_secs(60), report).await.expect("it goes on").unwrap();
         // With what was seen by then.

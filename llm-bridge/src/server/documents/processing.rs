@@ -13,11 +13,11 @@ use parking_lot::Mutex;
 use registry_core::{ToolError, model::Model, store::StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolrack_documents::{DocumentFilter, Documents, Extraction, Forgotten};
 
-use super::DocumentAccess;
+use super::{DocumentAccess, ListQuery};
 use crate::{
     server::{
         App,
@@ -25,6 +25,7 @@ use crate::{
         api_error::ApiError,
         identity::Identity,
         openapi::Operation,
+        query::QueryParameters,
         routes::Routes,
     },
     turn::Backend,
@@ -67,7 +68,7 @@ impl Extractor {
     fn begin(
         &self,
         tenant: String,
-        documents: Documents,
+        (documents, filter): (Documents, DocumentFilter),
         model: Model,
         backend: &Backend,
         closing: &CancellationToken,
@@ -80,8 +81,7 @@ impl Extractor {
         *run = Some(Run { tenant, stop: Some(stop.clone()), done: Extraction::default(), error: None });
         let shared = Arc::clone(&self.run);
         backend.spawn(async move {
-            let all = DocumentFilter::default();
-            let extract = documents.extract_unread(&model, &all, |done| {
+            let extract = documents.extract_unread(&model, &filter, |done| {
                 if let Some(run) = &mut *shared.lock() {
                     run.done = *done;
                 }
@@ -139,10 +139,15 @@ impl From<&Run> for ExtractionState {
     }
 }
 
-async fn state(access: &DocumentAccess, identity: &Identity) -> Result<Processing, ToolError> {
+/// With what is to be done for the documents that pass the filter.
+async fn state(
+    access: &DocumentAccess,
+    identity: &Identity,
+    filter: &DocumentFilter,
+) -> Result<Processing, ToolError> {
     let (documents, extractor) = (access.there(identity), &access.extractor);
     let unextracted = match (&documents, &extractor.model) {
-        (Some(documents), Some(_)) => Some(documents.count_unextracted(&DocumentFilter::default()).await?),
+        (Some(documents), Some(_)) => Some(documents.count_unextracted(filter).await?),
         _ => None,
     };
     let run = extractor.run.lock();
@@ -160,6 +165,20 @@ fn there(access: &DocumentAccess, identity: &Identity) -> Result<Documents, ApiE
     access.there(identity).ok_or_else(none)
 }
 
+/// What the audit has of it; an error where there is nothing below the path.
+async fn named(documents: &Documents, filter: &DocumentFilter) -> Result<Value, ApiError> {
+    let Some(path) = &filter.below else { return Ok(json!({})) };
+    match documents.first("", 1, filter).await? {
+        (_, 0) => {
+            let message = format!("there is no document {path}, and no such folder");
+            Err(ApiError::not_found("documents_not_found", message))
+        }
+        _ => Ok(json!({"paths": [path]})),
+    }
+}
+
+const BELOW: &str = "Only the documents in this folder, or the one at this path.";
+
 fn read_operation() -> Operation {
     Operation::new(
         Method::GET,
@@ -167,12 +186,18 @@ fn read_operation() -> Operation {
         "read_document_processing",
         "What models do with the documents beside answering",
     )
+    .query("below", BELOW)
     .answers::<Processing>(200, "What can be done, and how far it is.")
+    .refuses(400, "A query parameter is unknown or repeated (`invalid_request_error`).")
     .refuses(403, NOT_ADMIN)
 }
 
-async fn read(State(app): State<App>, Admin(identity): Admin) -> Result<Json<Processing>, ApiError> {
-    Ok(Json(state(&app.documents, &identity).await?))
+async fn read(
+    State(app): State<App>,
+    Admin(identity): Admin,
+    QueryParameters(query): QueryParameters<ListQuery>,
+) -> Result<Json<Processing>, ApiError> {
+    Ok(Json(state(&app.documents, &identity, &query.filter()).await?))
 }
 
 /// Vectors that are computed again.
@@ -183,16 +208,19 @@ struct ForgottenVectors {
 }
 
 fn embed_again_operation() -> Operation {
-    Operation::new(Method::POST, "Documents", "embed_documents_again", "Compute all vectors again")
+    Operation::new(Method::POST, "Documents", "embed_documents_again", "Compute all vectors again, or those of some documents")
         .details("For a model that was replaced by one of the same name. Until they are computed, passages are found by their words.")
+        .query("below", BELOW)
         .answers::<ForgottenVectors>(202, "They are being computed.")
+        .refuses(400, "A query parameter is unknown or repeated (`invalid_request_error`).")
         .refuses(403, NOT_ADMIN)
-        .refuses(404, "There are no documents (`documents_not_found`), or no embedding model (`embedding_not_found`).")
+        .refuses(404, "There are no such documents (`documents_not_found`), or no embedding model (`embedding_not_found`).")
 }
 
 async fn embed_again(
     State(app): State<App>,
     Admin(identity): Admin,
+    QueryParameters(query): QueryParameters<ListQuery>,
 ) -> Result<(StatusCode, Json<ForgottenVectors>), ApiError> {
     let documents = there(&app.documents, &identity)?;
     let none = || {
@@ -200,9 +228,10 @@ async fn embed_again(
         ApiError::not_found("embedding_not_found", message)
     };
     let model = documents.embedding_model().ok_or_else(none)?;
-    let all = DocumentFilter::default();
-    let forget = documents.forget_vectors(model, Forgotten::All, &all);
-    let forgotten = admin::change(&identity, "toolrack documents embed --again", json!({}), forget).await?;
+    let filter = query.filter();
+    let arguments = named(&documents, &filter).await?;
+    let forget = documents.forget_vectors(model, Forgotten::All, &filter);
+    let forgotten = admin::change(&identity, "toolrack documents embed --again", arguments, forget).await?;
     app.documents.added.notify_waiters();
     let vectors = u64::try_from(forgotten).unwrap_or(u64::MAX);
     Ok((StatusCode::ACCEPTED, Json(ForgottenVectors { vectors })))
@@ -211,30 +240,36 @@ async fn embed_again(
 fn extract_operation() -> Operation {
     Operation::new(Method::POST, "Documents", "extract_names", "Extract names and relations from the documents")
         .details("With a request to the model for each passage that was not read before. What was done before it is stopped stays.")
+        .query("below", BELOW)
         .answers::<Processing>(202, "It has begun.")
+        .refuses(400, "A query parameter is unknown or repeated (`invalid_request_error`).")
         .refuses(403, NOT_ADMIN)
-        .refuses(404, "There are no documents (`documents_not_found`), or no model (`extraction_not_found`).")
+        .refuses(404, "There are no such documents (`documents_not_found`), or no model (`extraction_not_found`).")
         .refuses(409, "It is done already, perhaps for another tenant (`extraction_busy`).")
 }
 
 async fn extract(
     State(app): State<App>,
     Admin(identity): Admin,
+    QueryParameters(query): QueryParameters<ListQuery>,
 ) -> Result<(StatusCode, Json<Processing>), ApiError> {
     let access = &app.documents;
     let documents = there(access, &identity)?;
     let none = || ApiError::not_found("extraction_not_found", "there is no model that could be asked");
     let model = access.extractor.model.clone().ok_or_else(none)?;
     let tenant = identity.registry.tenant().to_owned();
+    let filter = query.filter();
+    let arguments = named(&documents, &filter).await?;
     let begin = async {
-        let is_begun = access.extractor.begin(tenant, documents, model, &app.backend, &app.closing);
+        let some = (documents, filter.clone());
+        let is_begun = access.extractor.begin(tenant, some, model, &app.backend, &app.closing);
         Ok::<_, StoreError>(is_begun)
     };
-    if !admin::change(&identity, "toolrack documents extract", json!({}), begin).await? {
+    if !admin::change(&identity, "toolrack documents extract", arguments, begin).await? {
         let message = "names are being extracted, perhaps of another tenant's documents; wait, or stop it";
         return Err(ApiError::new(StatusCode::CONFLICT, "extraction_busy", message));
     }
-    Ok((StatusCode::ACCEPTED, Json(state(access, &identity).await?)))
+    Ok((StatusCode::ACCEPTED, Json(state(access, &identity, &filter).await?)))
 }
 
 fn stop_operation() -> Operation {

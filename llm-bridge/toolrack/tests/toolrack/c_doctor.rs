@@ -5,7 +5,10 @@ use std::{path::Path, process::Command};
 use serde_json::{Map, Value, json};
 use toolrack_dialects::dialect;
 
-use crate::support::{Act, Answer, Asked, Character, Reply, Scripted, Site, event};
+use crate::{
+    support::{Act, Answer, Asked, Character, Reply, Scripted, Site, event},
+    t_servers::program::{Rack, client},
+};
 
 /// What the program has printed and how it ended.
 struct Ran {
@@ -491,6 +494,46 @@ async fn b16_a_template_in_a_file_is_tried_and_written_and_used() {
     let broken = run(folder.path(), &["doctor", "scripted", "--json", "--template", "none.jinja"]);
     let report: Value = serde_json::from_str(&broken.output).unwrap();
     assert!(report["probes"]["route"]["note"].as_str().unwrap().contains("none.jinja: "), "{report:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn u29_a_template_that_is_sent_is_tried_and_kept_where_it_serves_best() {
+    let scripted = Scripted::acting(llama_cpp(""), killed).await;
+    let rack = Rack::new("", "");
+    rack.file("toolrack.toml", &format!("upstream = \"{}\"\n", scripted.base()));
+    let (server, client) = (rack.serve(), client());
+    let address = format!("{}/api/doctor", server.base);
+    let ask = async |template: &str| -> Value {
+        let asked = json!({"model": "scripted", "template": template, "seconds": 60});
+        let begun = client.post(&address).json(&asked).send().await.unwrap();
+        assert_eq!(begun.status(), 202);
+        loop {
+            let state: Value = client.get(&address).send().await.unwrap().json().await.unwrap();
+            if state["running"] == false {
+                break state;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    let kept = || {
+        let files = std::fs::read_dir(rack.path(".toolrack/templates")).unwrap();
+        files.map(|file| file.unwrap().path()).collect::<Vec<_>>()
+    };
+    let broken = ask("{% if %}").await;
+    assert_eq!(broken["report"]["probes"]["route"]["verdict"], "not_tried", "{broken:#}");
+    assert!(kept().is_empty(), "what serves nobody is removed");
+    let seen = ask(TEMPLATE).await;
+    assert_eq!(seen["report"]["settings"]["route"], "raw", "{seen:#}");
+    let named = seen["report"]["settings"]["template"].as_str().unwrap();
+    assert!(Path::new(named).is_absolute() && seen["report"]["toml"].as_str().unwrap().contains(named));
+    assert_eq!(kept(), [Path::new(named)]);
+    assert_eq!(std::fs::read_to_string(named).unwrap(), TEMPLATE);
+    let written = client.post(format!("{address}/settings")).send().await.unwrap();
+    assert_eq!(written.status(), 200);
+    // It holds from the next start on.
+    server.end();
+    assert_eq!(rack.run(&["chat", "--model", "scripted", "Say hello."]).status.code(), Some(0));
+    assert_eq!(scripted.asked().pop().unwrap().path, "/completion");
 }
 
 /// A server that breaks down in another way at each question.

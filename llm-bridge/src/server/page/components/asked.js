@@ -7,7 +7,7 @@ import { picturesOf, withPictures } from '../state/attachments.js';
 import { t } from '../state/language.js';
 import { removeMessage } from '../state/chats.js';
 import { textOf } from '../state/answer.js';
-import { busy, changes, failure } from '../state/store.js';
+import { busy, changes, failure, sought } from '../state/store.js';
 import { edit } from '../state/turn.js';
 import { Branches } from './branches.js';
 import { CopyButton } from './copy.js';
@@ -21,17 +21,26 @@ import { Sure } from './sure.js';
 /** The id of the message that is edited: the chat may be read again meanwhile. */
 export const edited = signal(/** @type {string | null} */ (null));
 
+/** Of a longer text the beginning is shown, in characters and in lines. */
+const [LONG, MANY] = [4000, 40];
+
 /** @param {{ message: Message, past: boolean }} properties */
 export function Asked({ message, past }) {
   void changes(message).value;
+  const [open, setOpen] = useState(/** @type {boolean | null} */ (null));
   if (edited.value === message.id) return html`<${Editor} message=${message} />`;
   const files = message.parts.filter((part) => part.type !== 'text' && part.type !== 'call' && part.type !== 'reasoning' && part.type !== 'notice');
+  const text = textOf(message);
+  const start = text.split('\n', MANY).join('\n').slice(0, LONG);
+  // What a search has found may be behind it.
+  const whole = start === text || (open ?? sought.value?.message === message.id);
   return html`<div class=${past ? 'question past' : 'question'} data-id=${message.id}>
     ${files.length > 0 && html`<div class="asked-files">${files.map((part, index) => html`<${FileView} key=${index} part=${part} />`)}</div>`}
-    <article class="asked" aria-label=${t.you}>${textOf(message)}</article>
+    <article class="asked" aria-label=${t.you}>${whole ? text : `${start} …`}</article>
+    ${start !== text && html`<button type="button" class="quiet unfold" aria-expanded=${String(whole)} onClick=${() => setOpen(!whole)}>${whole ? t.showLess : t.showAll}</button>`}
     <div class="actions">
       <${Branches} message=${message} />
-      <${CopyButton} text=${() => textOf(message)} />
+      <${CopyButton} text=${() => text} />
       <button type="button" class="quiet edit" disabled=${busy} onClick=${() => { edited.value = message.id; }}><${Icon} name="edit" /><span>${t.edit}</span></button>
       <${Sure} word=${t.delete} icon="trash" quiet title=${t.deleteFollowing} question=${t.deleteFollowingAsk} no=${t.keep} disabled=${busy} onSure=${() => removeMessage(message.id)} />
     </div>

@@ -1,6 +1,7 @@
 // What the console asks the server for, besides what the chat asks.
 
 import { checked, getAll, getJson, send } from '../state/api.js';
+import { serverNow } from '../state/clock.js';
 
 /** @import { ApprovalRule, Library, Tool } from '../state/types.d.ts' */
 
@@ -25,7 +26,7 @@ import { checked, getAll, getJson, send } from '../state/api.js';
 /** @typedef {{ path: string, title: string, section: string, place: string, text: string }} Passage */
 /** @typedef {{ embedding_model: string | null, unextracted: number | null, extracts: boolean, extraction: { running: boolean, passages: number, failed: number, names: number, relations: number, tokens: number, error: string | null } | null }} DocumentProcessing */
 /** @typedef {{ format: string, definitions: unknown, notes: string[] }} Definitions */
-/** @typedef {{ tools: number, tokens: number, faults: string[], warnings: string[] }} Checked */
+/** @typedef {{ tools: number, tokens: number, budget: number, faults: string[], warnings: string[] }} Checked */
 /** @typedef {{ id: string, url: string, event: any, attempts: number, cause: string, ts: string }} Letter */
 /** @typedef {{ id: string, parent: string | null, name: string, began: string, duration_ms: number, attributes: Record<string, unknown>, error: string | null }} Span */
 /** @typedef {{ trace_id: string, name: string, model: string | null, calls: number, began: string, duration_ms: number, failed: boolean }} ListedTrace */
@@ -107,11 +108,9 @@ export const execute = async (tool, args, seconds, signal) =>
  * @returns {Promise<WaitingCall[]>}
  */
 export async function waitingCalls() {
-  const answer = await checked('api/approvals', { headers: { accept: 'application/json' } });
-  const now = Date.parse(answer.headers.get('date') ?? '') || Date.now();
-  const { approvals, next } = await answer.json();
-  if (next) approvals.push(...await getAll('api/approvals', 'approvals', next));
-  return approvals.map((/** @type {WaitingCall} */ one) => ({ ...one, deadline: Date.now() + Date.parse(one.expires_at) - now }));
+  /** @type {WaitingCall[]} */
+  const calls = await getAll('api/approvals', 'approvals');
+  return calls.map((one) => ({ ...one, deadline: Date.now() + Date.parse(one.expires_at) - serverNow() }));
 }
 
 /**
@@ -184,6 +183,10 @@ export const exportAudit = async (query) => (await checked(`api/audit/export?${n
  */
 export const verifyAudit = async (given) => (given === null ? getJson('api/audit/verify') : (await send('api/audit/verify', given)).json());
 
+/** The public key of the signed heads; null where there is none yet. @returns {Promise<{ public_key: string | null }>} */
+export const auditKey = () => getJson('api/audit/key');
+export const rotateAuditKey = () => send('api/audit/rotate-key', {});
+
 /** @returns {Promise<ListedTrace[]>} */
 export const traces = async () => (await getJson('api/traces')).traces;
 /** @param {string} id @returns {Promise<{ trace_id: string, spans: Span[] }>} */
@@ -219,10 +222,14 @@ export const upstreams = async () => (await getJson('api/upstreams')).upstreams;
  */
 export const documentsBelow = (below) => getJson(`api/documents?${new URLSearchParams({ below })}`);
 
-/** @returns {Promise<DocumentProcessing>} */
-export const processing = () => getJson('api/documents/processing');
-export const embedAgain = () => send('api/documents/embed-again', {});
-export const extractNames = () => send('api/documents/extract', {});
+// Of all documents, or of those in a folder.
+
+/** @param {string} below @returns {Promise<DocumentProcessing>} */
+export const processing = (below) => getJson(`api/documents/processing?${new URLSearchParams({ below })}`);
+/** @param {string} below */
+export const embedAgain = (below) => send(`api/documents/embed-again?${new URLSearchParams({ below })}`, {});
+/** @param {string} below */
+export const extractNames = (below) => send(`api/documents/extract?${new URLSearchParams({ below })}`, {});
 export const stopExtracting = () => remove('api/documents/extract');
 
 /** @param {string} query @returns {Promise<Passage[]>} */
@@ -230,8 +237,8 @@ export const searchDocuments = async (query) => (await getJson(`api/documents/se
 
 /** @param {string} format @param {boolean} strict @returns {Promise<Definitions>} */
 export const definitions = (format, strict) => getJson(`api/tool-definitions?${new URLSearchParams({ format, strict: String(strict) })}`);
-/** @returns {Promise<Checked>} */
-export const checkTools = () => getJson('api/tool-check');
+/** @param {string} budget empty for the usual one @returns {Promise<Checked>} */
+export const checkTools = (budget) => getJson(`api/tool-check${budget === '' ? '' : `?budget=${budget}`}`);
 
 /** @returns {Promise<TrialState>} */
 export const toolTrial = () => getJson('api/tool-trial');
@@ -241,8 +248,8 @@ export const stopTrial = () => remove('api/tool-trial');
 
 /** @returns {Promise<DoctorState>} */
 export const doctor = () => getJson('api/doctor');
-/** @param {string} model */
-export const askDoctor = (model) => send('api/doctor', model === '' ? {} : { model });
+/** @param {{ model?: string | undefined, template?: string | undefined, seconds?: number | undefined }} asked */
+export const askDoctor = (asked) => send('api/doctor', asked);
 export const stopDoctor = () => remove('api/doctor');
 /** @returns {Promise<string>} */
 export const writeDoctor = async () => (await (await send('api/doctor/settings', {})).json()).written;

@@ -231,6 +231,8 @@ export default {
   exportMarkdown: 'Als Markdown exportieren',
   keyNewChat: 'Strg+Umschalt+O',
   keySearch: 'Strg+K',
+  showAll: 'Ganz zeigen',
+  showLess: 'Weniger zeigen',
   moreChats: 'Weitere Chats',
   moreFor: (title) => `Mehr zu ${title}`,
   newChat: 'Neuer Chat',

@@ -177,6 +177,8 @@ export default {
   exportMarkdown: 'Export as Markdown',
   keyNewChat: 'Ctrl+Shift+O',
   keySearch: 'Ctrl+K',
+  showAll: 'Show all of it',
+  showLess: 'Show less',
   moreChats: 'More chats',
   moreFor: (/** @type {string} */ title) => `More for ${title}`,
   newChat: 'New chat',

@@ -282,7 +282,7 @@ function body(response) {
  * @param {string} address
  */
 export async function getJson(address) {
-  return (await checked(address, { headers: { accept: 'application/json' } })).json();
+  return parse(await (await checked(address, { headers: { accept: 'application/json' } })).text());
 }
 
 /**

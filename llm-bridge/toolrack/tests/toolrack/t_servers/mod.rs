@@ -18,7 +18,7 @@ mod measured;
 mod outage;
 mod over_mcp;
 mod peer;
-mod program;
+pub(crate) mod program;
 #[cfg(target_os = "linux")]
 mod reload;
 mod requests;

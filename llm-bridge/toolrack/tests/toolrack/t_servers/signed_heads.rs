@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 
 use super::program::{Rack, client, mock};
 
@@ -191,9 +191,14 @@ async fn b21_another_key_signs_and_what_the_one_before_has_signed_stays_proven()
     let mut keys = vec![first.clone()];
     // Also while a server runs, which signs with it from then on.
     let server = rack.serve();
-    for _ in 0..2 {
-        keys.push(rack.done(&["audit", "rotate-key"]).trim().to_owned());
-    }
+    keys.push(rack.done(&["audit", "rotate-key"]).trim().to_owned());
+    // In the console.
+    let console = |method, path: &str| client.request(method, format!("{}/api/audit/{path}", server.base));
+    let shown: serde_json::Value = console(Method::GET, "key").send().await.unwrap().json().await.unwrap();
+    assert_eq!(shown["public_key"], keys[1]);
+    let rotated = console(Method::POST, "rotate-key").send().await.unwrap();
+    let rotated: serde_json::Value = rotated.error_for_status().unwrap().json().await.unwrap();
+    keys.push(rotated["public_key"].as_str().unwrap().to_owned());
     assert_eq!(rack.done(&["audit", "key"]).trim(), keys[2]);
     assert!(keys[0] != keys[1] && keys[1] != keys[2]);
     let rotated: Vec<serde_json::Value> = rack
@@ -204,7 +209,8 @@ async fn b21_another_key_signs_and_what_the_one_before_has_signed_stays_proven()
     let told = |at: usize| serde_json::json!({"before": keys[at], "after": keys[at + 1]});
     assert_eq!(rotated.len(), 2);
     for (at, record) in rotated.iter().enumerate() {
-        assert!(record.to_string().contains("\"origin\":\"command_line\""), "{record}");
+        let origin = ["command_line", "http"][at];
+        assert!(record.to_string().contains(&format!("\"origin\":\"{origin}\"")), "{record}");
         assert!(record.to_string().contains(&told(at).to_string().replace(['{', '}'], "")), "{record}");
     }
     assert_eq!(server.call(&client, "", "count.free").await.status(), StatusCode::OK);

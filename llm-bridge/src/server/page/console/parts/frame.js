@@ -1,12 +1,13 @@
 // The console's frame: who uses it, its sections, and the one that is shown.
 
-import { useEffect, useLayoutEffect, useRef } from '../../vendor/hooks.js';
+import { useEffect, useErrorBoundary, useLayoutEffect, useRef } from '../../vendor/hooks.js';
 import { Icon } from '../../components/icon.js';
 import { KeyDialog } from '../../components/key.js';
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { isAdmin } from '../../state/server.js';
 import { said } from '../../state/store.js';
+import { prose } from '../../text/nodes.js';
 import { Approvals } from '../sections/approvals.js';
 import { Audit } from '../sections/audit.js';
 import { Documents } from '../sections/documents.js';
@@ -21,7 +22,7 @@ import { Tools } from '../sections/tools.js';
 import { Traces } from '../sections/traces.js';
 import { Turns } from '../sections/turns.js';
 import { Webhooks } from '../sections/webhooks.js';
-import { awaited } from './loaded.js';
+import { Fault, awaited } from './loaded.js';
 import { SECTIONS, account, c, enter, place, refusal, to } from '../state.js';
 
 const VIEWS = {
@@ -49,7 +50,7 @@ export function Console() {
 
 function Refused() {
   const who = account.value;
-  if (refusal.value) return html`<p role="alert">${refusal.value}</p><p><button type="button" onClick=${enter}>${t.tryAgain}</button></p>`;
+  if (refusal.value) return html`<p role="alert">${prose(refusal.value)}</p><p><button type="button" onClick=${enter}>${t.tryAgain}</button></p>`;
   return who && html`<p id="refusal">${c.forAdmins(who.user, who.level)}</p>`;
 }
 
@@ -75,6 +76,15 @@ function Shown() {
   return html`<main id="section" tabindex="-1" ref=${main} data-section=${section} aria-busy=${awaited.value > 0 ? 'true' : undefined}>
     <h1>${c.sections[section]}</h1>
     <p class="about">${c.about[section]}</p>
-    <${VIEWS[section]} key=${section} />
+    <${Guarded} key=${section} section=${section} />
   </main>`;
+}
+
+/**
+ * A section, or that it cannot be shown: another version of the server may answer, or something before it.
+ * @param {{ section: keyof typeof VIEWS }} properties
+ */
+function Guarded({ section }) {
+  const [error, reset] = useErrorBoundary();
+  return error ? html`<${Fault} text=${c.notShown(error.message)} onAgain=${reset} />` : html`<${VIEWS[section]} />`;
 }

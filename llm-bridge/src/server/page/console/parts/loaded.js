@@ -6,7 +6,12 @@ import { html } from '../../state/html.js';
 import { givenKey } from '../../state/key.js';
 import { t } from '../../state/language.js';
 import { said } from '../../state/store.js';
+import { prose } from '../../text/nodes.js';
 import { signal } from '../../vendor/signals.js';
+import { c } from '../state.js';
+
+/** After so long there is no answer to come, in milliseconds: a server that is gone without a word would keep a section waiting for good. */
+const LOST = 60_000;
 
 /** How many answers are awaited. */
 export const awaited = signal(0);
@@ -23,6 +28,19 @@ export async function awaiting(answer) {
   } finally {
     awaited.value -= 1;
   }
+}
+
+/**
+ * An answer, or that there is none.
+ * @template T
+ * @param {Promise<T>} answer
+ * @returns {Promise<T>}
+ */
+function inTime(answer) {
+  return new Promise((resolve, reject) => {
+    const clock = setTimeout(() => reject(new Error(t.unreachable)), LOST);
+    answer.then(resolve, reject).finally(() => clearTimeout(clock));
+  });
 }
 
 /**
@@ -48,12 +66,14 @@ export function useLoaded(ask, about = []) {
       if (busy || refused === givenKey()) return;
       busy = true;
       try {
-        const answer = await awaiting(ask());
+        const answer = await awaiting(inTime(ask()));
         if (!gone) setValue(answer);
         if (!gone) setFault('');
       } catch (error) {
         if (error instanceof Refused && error.status === 401) refused = givenKey();
-        if (!gone) setFault(/** @type {Error} */ (error).message);
+        // What was asked for is not in the answer.
+        const isOther = error instanceof TypeError || error instanceof SyntaxError;
+        if (!gone) setFault(isOther ? c.notShown(error.message) : /** @type {Error} */ (error).message);
       }
       busy = false;
       if (!anew || gone) return;
@@ -113,5 +133,5 @@ export function useChange(onEnd) {
 /** @param {{ text: string, onAgain?: () => void }} properties */
 export function Fault({ text, onAgain }) {
   if (!text) return null;
-  return html`<p class="fault" role="alert">${text} ${onAgain && html`<button type="button" onClick=${onAgain}>${t.tryAgain}</button>`}</p>`;
+  return html`<p class="fault" role="alert">${prose(text)} ${onAgain && html`<button type="button" onClick=${onAgain}>${t.tryAgain}</button>`}</p>`;
 }

@@ -3,6 +3,7 @@
 import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { duration, oneLine } from '../../text/format.js';
+import { prose } from '../../text/nodes.js';
 import { visible } from '../../text/visible.js';
 import { c, to } from '../state.js';
 import { exact } from './time.js';
@@ -31,5 +32,5 @@ export function Records({ entries, whole = false }) {
 function outcome({ phase, success, error, error_message: message, decision }) {
   const decided = decision && html`<small>${c.decisions[decision.verdict] ?? decision.verdict}${decision.by && ` (${decision.by})`}</small>`;
   if (phase !== 'outcome') return html`${c.intent} ${decided}`;
-  return success ? html`<span class="good">${t.states.ok}</span> ${decided}` : html`<span class="bad">${error ?? t.states.failed}</span> ${decided}${message && html`<small>${message}</small>`}`;
+  return success ? html`<span class="good">${t.states.ok}</span> ${decided}` : html`<span class="bad">${error ?? t.states.failed}</span> ${decided}${message && html`<small>${prose(message)}</small>`}`;
 }

@@ -1,14 +1,17 @@
 // The audit: searched, exported, verified.
 
 import { useLayoutEffect, useRef, useState } from '../../vendor/hooks.js';
+import { CopyButton } from '../../components/copy.js';
 import { download } from '../../state/download.js';
 import { html } from '../../state/html.js';
 import { prose } from '../../text/nodes.js';
-import { audit, exportAudit, verifyAudit } from '../api.js';
+import { audit, auditKey, exportAudit, rotateAuditKey, verifyAudit } from '../api.js';
 import { foundOf } from '../parts/chain.js';
-import { Fault, awaiting, useChange } from '../parts/loaded.js';
+import { TextFile } from '../parts/file.js';
+import { Fault, awaiting, useChange, useLoaded } from '../parts/loaded.js';
 import { Records } from '../parts/records.js';
-import { c, place, wide } from '../state.js';
+import { Sure } from '../parts/sure.js';
+import { account, c, place, wide } from '../state.js';
 
 /** @import { Entry, Verdict } from '../api.js' */
 
@@ -64,7 +67,7 @@ export function Audit() {
       <button type="submit" class="main">${c.search}</button>
       <${Export} query=${searched} />
     </form>
-    <${Fault} text=${fault} />
+    <${Fault} text=${fault} onAgain=${() => read(searched, null)} />
     ${entries && html`<${Records} entries=${entries} whole=${wide.value} />`}
     ${next !== null && html`<p class="bar"><button type="button" id="audit-more" onClick=${() => read(searched, next)}>${c.older}</button></p>`}`;
 }
@@ -118,12 +121,29 @@ function Verification() {
     const others = given.heads.trim() === '' && keys.length === 0 ? null : { heads: given.heads, public_keys: keys };
     change(async () => setVerdict(await verifyAudit(others)), '');
   };
-  const read = async (/** @type {any} */ event) => setGiven({ ...given, heads: (await event.target.files[0]?.text()) ?? '' });
   return html`<p class="bar"><button type="button" id="audit-verify" disabled=${busy} onClick=${verify}>${c.verify}</button></p>
     <details id="audit-given"><summary>${c.otherHeads}</summary><p class="note">${c.otherHeadsAbout}</p>
-      <p class="bar"><label><span>${c.headsFile}</span><input type="file" onChange=${read} /></label>
+      <p class="bar"><${TextFile} label=${c.headsFile} onText=${(/** @type {string} */ heads) => setGiven({ ...given, heads })} />
         <label class="grow"><span>${prose(c.publicKeys)}</span><input autocomplete="off" spellcheck="false" value=${given.keys} onInput=${(/** @type {any} */ event) => setGiven({ ...given, keys: event.target.value })} /></label></p></details>
+    <${SigningKey} />
     <${Fault} text=${fault} />
     ${verdict && html`<div id="verdict" role="status" class=${verdict.whole ? 'card good' : 'card bad'}><p><b>${verdict.whole ? c.whole : c.notWhole}</b></p>
-      <ul>${verdict.faults.map((text) => html`<li>${c.headsUnread(text)}</li>`)}${verdict.chains.map((chain) => html`<li key=${chain.server}><code>${chain.server}</code>: ${foundOf(chain.findings)}</li>`)}</ul></div>`}`;
+      <ul>${verdict.faults.map((text) => html`<li>${prose(c.headsUnread(text))}</li>`)}${verdict.chains.map((chain) => html`<li key=${chain.server}><code>${chain.server}</code>: ${prose(foundOf(chain.findings))}</li>`)}</ul></div>`}`;
+}
+
+/** The key that signs the heads, which is asked for when it is looked at. */
+function SigningKey() {
+  const [open, setOpen] = useState(false);
+  return html`<details id="audit-key" onToggle=${(/** @type {any} */ event) => setOpen(event.target.open)}><summary>${c.auditKey}</summary>${open && html`<${PublicKey} />`}</details>`;
+}
+
+function PublicKey() {
+  const { value, fault, again } = useLoaded(auditKey);
+  const { fault: refused, busy, change } = useChange(again);
+  const key = value?.public_key;
+  return html`<p class="note">${prose(c.auditKeyAbout)}</p>
+    <${Fault} text=${fault || refused} onAgain=${fault ? again : undefined} />
+    ${key === null && html`<p class="empty">${c.noAuditKey}</p>`}
+    ${key && html`<p><code class="public-key">${key}</code> <${CopyButton} text=${() => key} /></p>`}
+    ${key && account.value?.operator && html`<p class="bar"><${Sure} word=${c.rotateKey} question=${c.rotateKeyAsk} disabled=${busy} onSure=${() => change(rotateAuditKey, c.keyRotated)} /></p>`}`;
 }

@@ -39,7 +39,7 @@ export function Documents() {
       rows=${value.documents.map((one) => ({ key: one.path, cells: [one.path, one.kind, size(one.bytes), number(one.passages), moment(one.added),
         one.removable && html`<${Sure} word=${c.remove} title=${c.removeWhat(one.path)} question=${c.removeAsk(one.path)} disabled=${busy} onSure=${() => remove(one.path)} />`] }))} />
     ${value.total > value.documents.length && html`<p class="note" id="documents-more">${c.documentsMore(value.total - value.documents.length)}</p>`}</div>
-    ${(value.total > 0 || below !== '') && html`<${Search} /><${Processing} />`}</div>`}
+    ${(value.total > 0 || below !== '') && html`<${Search} /><${Processing} below=${below} />`}</div>`}
     ${dialog.value === 'documents' && html`<${Dialog} />`}`;
 }
 

@@ -7,6 +7,7 @@ import { health } from '../../state/store.js';
 import { duration, number } from '../../text/format.js';
 import { prose } from '../../text/nodes.js';
 import * as api from '../api.js';
+import { TextFile } from '../parts/file.js';
 import { Fault, useChange, useEvery, useLoaded } from '../parts/loaded.js';
 import { Sure } from '../parts/sure.js';
 import { Table } from '../parts/table.js';
@@ -37,7 +38,7 @@ function Upstreams() {
         html`<b>${name}</b>`,
         html`<code>${address}</code>`,
         kind ?? c.notRecognised,
-        error === null ? html`<span class="good">${c.reachable}</span>` : html`<span class="bad">${error}</span>`,
+        error === null ? html`<span class="good">${c.reachable}</span>` : html`<span class="bad">${prose(error)}</span>`,
         models === null ? '–' : number(models),
         fallback ? html`<code>${fallback}</code>` : '–',
       ] }))} />`}</div>`;
@@ -48,6 +49,8 @@ function Doctor({ names }) {
   const state = useLoaded(api.doctor);
   const { fault, busy, change } = useChange(state.again);
   const [model, setModel] = useState('');
+  const [seconds, setSeconds] = useState('');
+  const [template, setTemplate] = useState('');
   const [written, setWritten] = useState('');
   const asked = state.value;
   const running = asked?.running === true;
@@ -55,18 +58,23 @@ function Doctor({ names }) {
   const ask = (/** @type {Event} */ event) => {
     event.preventDefault();
     setWritten('');
-    change(() => api.askDoctor(model.trim()), c.doctorAsks);
+    const given = { model: model.trim() || undefined, template: template.trim() && template || undefined, seconds: Number(seconds) || undefined };
+    change(() => api.askDoctor(given), c.doctorAsks);
   };
   const write = () => change(async () => setWritten(await api.writeDoctor()), c.doctorWrite);
   return html`<p class="note">${c.doctorAbout}</p>
-    <form class="bar" id="doctor" onSubmit=${ask}>
+    <form id="doctor" onSubmit=${ask}><div class="bar">
       <label class="grow"><span>${c.model}</span><input list="doctor-models" maxlength="256" autocomplete="off" spellcheck="false" placeholder=${health.value?.model ?? ''}
         value=${model} onInput=${(/** @type {any} */ event) => setModel(event.target.value)} /></label>
       <datalist id="doctor-models">${names.map((name) => html`<option value=${name}></option>`)}</datalist>
+      <label><span>${c.doctorSeconds}</span><input type="number" min="10" max="3600" step="1" placeholder="300" value=${seconds} onInput=${(/** @type {any} */ event) => setSeconds(event.target.value)} /></label>
       <button type="submit" class="main" disabled=${busy || running}>${c.doctorAsk}</button>
-      ${running && html`<button type="button" onClick=${() => change(api.stopDoctor, c.doctorStopped)}>${c.stop}</button>`}
+      ${running && html`<button type="button" onClick=${() => change(api.stopDoctor, c.doctorStopped)}>${c.stop}</button>`}</div>
+      <details id="doctor-template"><summary>${c.doctorTemplate}</summary><p class="note">${prose(c.doctorTemplateAbout)}</p>
+        <label class="ask-field"><span>${c.doctorTemplateText}</span><textarea rows="6" spellcheck="false" value=${template} onInput=${(/** @type {any} */ event) => setTemplate(event.target.value)}></textarea></label>
+        <p class="bar"><${TextFile} label=${c.specFile} accept=".jinja,.jinja2,.j2,text/plain" onText=${setTemplate} /></p></details>
     </form>
-    <${Fault} text=${state.fault || fault || asked?.error || ''} />
+    <${Fault} text=${state.fault || fault || asked?.error || ''} onAgain=${state.fault ? state.again : undefined} />
     ${running && html`<p id="doctor-progress" role="status">${c.doctorLooks(asked?.looks_at ?? '', asked?.seconds ?? 0)}</p>`}
     ${asked?.report && html`<${Seen} report=${asked.report} />
       ${asked.report.toml ? html`<p class="note">${c.doctorSettings}</p><div class="card"><pre tabindex="0" role="group" aria-label=${c.doctorSettings}>${asked.report.toml.trim()}</pre>

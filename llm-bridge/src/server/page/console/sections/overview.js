@@ -2,6 +2,7 @@
 
 import { html } from '../../state/html.js';
 import * as api from '../../state/api.js';
+import { prose } from '../../text/nodes.js';
 import { audit, jobs, letters, mcpServers, modules, ready } from '../api.js';
 import { Fault, useLoaded } from '../parts/loaded.js';
 import { Records } from '../parts/records.js';
@@ -51,5 +52,5 @@ export function Overview() {
 
 /** @param {{ id: string, name: string, text: any, good?: boolean }} properties */
 function Fact({ id, name, text, good }) {
-  return html`<div id=${id}><dt>${name}</dt><dd class=${good === undefined ? '' : good ? 'good' : 'bad'}>${good !== undefined && html`<span class="unseen">${good ? c.well : c.notWell}: </span>`}${text || '…'}</dd></div>`;
+  return html`<div id=${id}><dt>${name}</dt><dd class=${good === undefined ? '' : good ? 'good' : 'bad'}>${good !== undefined && html`<span class="unseen">${good ? c.well : c.notWell}: </span>`}${typeof text === 'string' ? prose(text) : text || '…'}</dd></div>`;
 }

@@ -99,6 +99,8 @@ function Level({ user, disabled, onChange }) {
  */
 function Assigned({ user: { id, personas }, names, disabled, onChange }) {
   const [asks, setAsks] = useState(false);
+  // Of 1,000 users each would have all personas.
+  const [open, setOpen] = useState(false);
   const summary = useFocusBack(asks);
   if (names.length === 0) return c.allModules;
   const tick = (/** @type {any} */ event, /** @type {string} */ name) => {
@@ -108,8 +110,8 @@ function Assigned({ user: { id, personas }, names, disabled, onChange }) {
     return setAsks(true);
   };
   const shown = personas.length > 1 ? personas.map((name, at) => (at === 0 ? c.asDefault(name) : name)) : personas;
-  return html`<details class="assigned"><summary ref=${summary}>${shown.join(', ') || c.allModules}</summary>
-    ${names.map((name) => html`<div key=${name}><label><input type="checkbox" checked=${personas.includes(name)} disabled=${disabled} onChange=${(/** @type {any} */ event) => tick(event, name)} /> ${name}</label>
+  return html`<details class="assigned" onToggle=${(/** @type {any} */ event) => setOpen(event.target.open)}><summary ref=${summary}>${shown.join(', ') || c.allModules}</summary>
+    ${open && names.map((name) => html`<div key=${name}><label><input type="checkbox" checked=${personas.includes(name)} disabled=${disabled} onChange=${(/** @type {any} */ event) => tick(event, name)} /> ${name}</label>
       ${personas.length > 1 && personas.includes(name) && html` <label><input type="radio" name=${`default of ${id}`} aria-label=${c.makeDefault(name, id)} checked=${personas[0] === name} disabled=${disabled}
         onChange=${() => onChange((now) => [name, ...now.filter((one) => one !== name)])} /> ${c.isDefault}</label>`}</div>`)}
     ${asks && html`<${TakeLast} user=${id} onSure=${() => onChange((now) => now.filter((one) => !personas.includes(one)))} onEnd=${() => setAsks(false)} />`}

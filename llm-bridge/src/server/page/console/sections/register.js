@@ -3,6 +3,7 @@
 import { useState } from '../../vendor/hooks.js';
 import { html } from '../../state/html.js';
 import { registerTool } from '../api.js';
+import { TextFile } from '../parts/file.js';
 import { Fault, useChange } from '../parts/loaded.js';
 import { c } from '../state.js';
 
@@ -32,12 +33,11 @@ export function Register({ onRegistered }) {
     }
     if (await change(() => registerTool(spec), c.registered(String(spec?.tool_name)))) setText('');
   };
-  const read = async (/** @type {any} */ event) => setText((await event.target.files[0]?.text()) ?? text);
   return html`<details id="register"><summary>${c.register}</summary>
     <p class="note">${c.registerAbout}</p>
     <form onSubmit=${register}>
       <label class="ask-field"><span>${c.spec}</span><textarea class="json" rows="10" required spellcheck="false" placeholder=${EXAMPLE} value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)}></textarea></label>
-      <p class="bar"><label><span>${c.specFile}</span><input type="file" accept=".json,application/json" onChange=${read} /></label>
+      <p class="bar"><${TextFile} label=${c.specFile} accept=".json,application/json" onText=${(/** @type {string} */ given) => setText(given || text)} />
         <button type="submit" class="main" disabled=${busy}>${c.registerIt}</button></p>
     </form>
     <${Fault} text=${wrong || fault} />

@@ -1,6 +1,7 @@
 // Where tools come from besides this server: modules and MCP servers, with what has changed there.
 
 import { html } from '../../state/html.js';
+import { prose } from '../../text/nodes.js';
 import * as api from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Sure } from '../parts/sure.js';
@@ -38,8 +39,8 @@ function List({ remotes, empty, busy, onAccept }) {
       ${(remote.url ?? remote.address) && html`<dt>${c.address}</dt><dd>${remote.url ?? remote.address}</dd>`}
       ${remote.version && html`<dt>${c.version}</dt><dd>${remote.version}</dd>`}
     </dl>
-    ${remote.error && html`<p class="bad">${remote.error}</p>`}
-    ${[...(remote.faults ?? []).map(({ tool, message }) => `${tool}: ${message}`), ...(remote.duplicates ?? [])].map((text) => html`<p class="bad">${text}</p>`)}
+    ${remote.error && html`<p class="bad">${prose(remote.error)}</p>`}
+    ${[...(remote.faults ?? []).map(({ tool, message }) => `${tool}: ${message}`), ...(remote.duplicates ?? [])].map((text) => html`<p class="bad">${prose(text)}</p>`)}
     ${remote.changes && remote.changes.length > 0 && html`<h4>${remote.pinned ? c.offUntilAccepted : c.changedSince}</h4>
       <ul class="changes">${remote.changes.map(({ tool, parts }) => html`<li key=${tool}><code>${tool}</code>: ${parts.map((part) => c.parts[part] ?? part).join(', ')}
         ${(remote.differences ?? []).filter((one) => one.tool === tool).map((one) => html`<${Difference} key=${one.part} ...${one} />`)}</li>`)}</ul>

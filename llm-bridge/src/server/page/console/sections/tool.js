@@ -36,7 +36,7 @@ export function ToolDialog({ tool, onChanged, onClose }) {
     ${tool.enabled && html`<h3>${c.tryIt}</h3><${Try} tool=${tool} onCalled=${last.again} />
       <h3>${c.trial}</h3><${Trial} name=${tool.name} />`}
     <h3>${c.lastCalls}</h3>
-    <${Fault} text=${last.fault} />
+    <${Fault} text=${last.fault} onAgain=${last.again} />
     ${last.value && html`<${Records} entries=${last.value.records} />`}
   </${Dialog}>`;
 }

@@ -43,7 +43,7 @@ export function Tools() {
       <${As} level=${level} onLevel=${setLevel} persona=${persona} onPersona=${setPersona} /></p>
     ${!isOwn && html`<p class="note" id="seen-as">${c.seenAs}</p>`}
     <${Fault} text=${tools.fault || fault} onAgain=${tools.fault ? tools.again : undefined} />
-    ${calls.fault && html`<p class="note">${calls.fault}</p>`}
+    <${Fault} text=${calls.fault} onAgain=${calls.again} />
     ${tools.value && html`<${Table} label=${c.sections.tools} empty=${t.noToolMatches}
       columns=${[c.tool, ...(wide.value ? [c.description, c.module] : []), c.level, c.effect, ...(wide.value ? [c.reads, c.sends, c.limits] : []), c.tokens, c.calls, c.failed, c.usually, c.state]}
       rows=${found.map((tool) => ({ key: tool.name, off: !tool.enabled, cells: cells(tool, tools.value?.isOwn === true) }))} />

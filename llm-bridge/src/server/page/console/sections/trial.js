@@ -33,7 +33,7 @@ export function Trial({ name }) {
       ${running && html`<button type="button" id="trial-stop" onClick=${() => change(stopTrial, c.trialStopped)}>${c.stop}</button>`}
     </form>
     <p class="note">${c.trialAbout}</p>
-    <${Fault} text=${state.fault || fault || (isOwn && state.value?.error) || ''} />
+    <${Fault} text=${state.fault || fault || (isOwn && state.value?.error) || ''} onAgain=${state.fault ? state.again : undefined} />
     ${running && html`<p id="trial-progress" role="status">${c.trialLooks(state.value?.tool ?? '', state.value?.looks_at ?? '', state.value?.seconds ?? 0)}</p>`}
     ${isOwn && state.value?.report && html`<${Chosen} report=${state.value.report} />`}`;
 }

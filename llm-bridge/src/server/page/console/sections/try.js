@@ -25,6 +25,8 @@ export function Try({ tool, onCalled }) {
   const [asked, setAsked] = useState(/** @type {{ id: string, onAnswer: () => void } | null} */ (null));
   const [reply, setReply] = useState(/** @type {any} */ (null));
   const [fault, setFault] = useState('');
+  // The required texts that are empty, and were told to be.
+  const told = useRef('');
   useEffect(() => () => running?.abort(), [running]);
   const make = async (/** @type {Record<string, unknown>} */ values, /** @type {AbortSignal} */ signal) => {
     // It does not wait, and so says which question is its own: a chat may wait for the same tool.
@@ -38,6 +40,10 @@ export function Try({ tool, onCalled }) {
     const stop = new AbortController();
     try {
       const values = valuesOf(form.current, tool.parameters);
+      const empty = Object.entries(values).filter(([, value]) => value === '').map(([name]) => `\`${name}\``).join(', ');
+      const isTold = empty === '' || empty === told.current;
+      told.current = empty;
+      if (!isTold) throw new Error(c.emptyTexts(empty));
       setFault('');
       setReply(null);
       setRunning(stop);

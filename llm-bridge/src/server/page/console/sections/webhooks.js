@@ -1,7 +1,9 @@
 // Where changes of tools are told, and the messages that could not be delivered.
 
 import { html } from '../../state/html.js';
-import { number } from '../../text/format.js';
+import { number, oneLine } from '../../text/format.js';
+import { prose } from '../../text/nodes.js';
+import { visible } from '../../text/visible.js';
 import { letters, redeliver, webhooks } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Table } from '../parts/table.js';
@@ -20,7 +22,7 @@ export function Webhooks() {
     <div><h2>${c.deadLetters}</h2>
     ${all.value && html`<${Table} label=${c.deadLetters} empty=${c.noLetters} columns=${[c.address, c.event, c.cause, c.attempts, c.time, c.actions]}
       rows=${all.value.map((letter) => ({ key: letter.id, cells: [
-        letter.url, html`<code>${JSON.stringify(letter.event)}</code>`, html`<span class="bad">${letter.cause}</span>`, String(letter.attempts), exact(letter.ts),
+        letter.url, html`<code>${oneLine(visible(JSON.stringify(letter.event)), 300)}</code>`, html`<span class="bad">${prose(letter.cause)}</span>`, String(letter.attempts), exact(letter.ts),
         html`<button type="button" disabled=${busy} onClick=${() => change(() => redeliver(letter.id), c.sentAgain)}>${c.sendAgain}</button>`,
       ] }))} />`}</div></div>`;
 }

@@ -28,19 +28,26 @@ export function Definitions() {
       <button type="submit" disabled=${busy}>${c.show}</button> ${made && html`<${CopyButton} text=${() => text} />`}
     </form>
     <${Fault} text=${fault} />
-    ${made && html`<ul class="changes">${made.notes.map((note) => html`<li>${note}</li>`)}</ul>
+    ${made && html`<ul class="changes">${made.notes.map((note) => html`<li>${prose(note)}</li>`)}</ul>
       <div class="card"><pre tabindex="0" role="group" aria-label=${c.definitions}>${text}</pre></div>`}
   </details>`;
 }
 
 export function Check() {
   const [found, setFound] = useState(/** @type {import('../api.js').Checked | null} */ (null));
+  const [budget, setBudget] = useState('');
   const { fault, busy, change } = useChange(() => {});
+  const check = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    change(async () => setFound(await checkTools(budget)), '');
+  };
   return html`<details id="check"><summary>${c.checkTools}</summary>
     <p class="note">${prose(c.checkAbout)}</p>
-    <p class="bar"><button type="button" disabled=${busy} onClick=${() => change(async () => setFound(await checkTools()), '')}>${c.check}</button></p>
+    <form class="bar" onSubmit=${check}>
+      <label><span>${c.budget}</span><input type="number" min="0" step="1" value=${budget} onInput=${(/** @type {any} */ event) => setBudget(event.target.value)} /></label>
+      <button type="submit" disabled=${busy}>${c.check}</button></form>
     <${Fault} text=${fault} />
-    ${found && html`<p role="status">${c.checkFound(number(found.tools), found.faults.length, number(found.tokens))}</p>
-      <ul class="changes">${found.faults.map((text) => html`<li class="bad">${text}</li>`)}${found.warnings.map((text) => html`<li>${text}</li>`)}</ul>`}
+    ${found && html`<p role="status">${c.checkFound(number(found.tools), found.faults.length, number(found.tokens), number(found.budget))}</p>
+      <ul class="changes">${found.faults.map((text) => html`<li class="bad">${prose(text)}</li>`)}${found.warnings.map((text) => html`<li>${prose(text)}</li>`)}</ul>`}
   </details>`;
 }
