@@ -281,7 +281,7 @@ def own(folder):
         saved(dev, "its own program", TEXT, lambda: dev.call({"number": 41}) == 42, "the tool is not called", OWN_TOOL)
         OWN_TOOL.write_text(TEXT.replace("number + 1", "numbers + 1"))
         message = dev.became("failed")["message"]
-        assert " embedding/tools/dev_probe.rs:" in message and dev.call({"number": 41}) == 42, message
+        assert "embedding/tools/dev_probe.rs:" in message and dev.call({"number": 41}) == 42, message
         OWN_TOOL.unlink()
         dev.until(lambda: dev.call({"number": 41}) is None, "the removed tool is still called")
         assert dev.became("current")
