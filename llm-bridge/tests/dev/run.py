@@ -162,6 +162,8 @@ def play(dev):
     saved(dev, "on again", TEXT, lambda: dev.call({"number": 41}) == 42, "the tool stays off")
     yield "tool"
 
+    yield from as_editors_save(dev)
+
     dev.settings.write_text("listen = 1\n")
     message = dev.became("failed")["message"]
     assert "line 1" in message and "toolrack.toml" in message, message
@@ -188,6 +190,75 @@ def play(dev):
     yield "removed"
 
 
+def as_editors_save(dev):
+    """The ways in which a file comes to be what it is."""
+    def adds(number):
+        return TEXT.replace("+ 1", f"+ {number}")
+
+    def is_called(number):
+        return lambda: dev.call({"number": 0}) == number
+
+    beside = TOOL.with_suffix(".tmp")
+    try:
+        beside.write_text(adds(3))
+        beside.replace(TOOL)
+        dev.until(is_called(3), "a file that was written beside and renamed over it is not taken over")
+        yield "renamed over"
+
+        # The file before is kept under another name, and its time goes with it.
+        kept = TOOL.with_suffix(".rs~")
+        TOOL.replace(kept)
+        TOOL.write_text(adds(4))
+        dev.until(is_called(4), "the new file in the place of one that was moved away is not taken over")
+        kept.replace(TOOL)
+        dev.until(is_called(3), "a file that was moved back, with its time, is not taken over")
+        yield "moved away and back"
+    finally:
+        beside.unlink(missing_ok=True)
+        TOOL.with_suffix(".rs~").unlink(missing_ok=True)
+
+    for number, pause in ((5, 0.05), (7, 0.08), (9, 0.3)):
+        TOOL.write_text(adds(number))
+        time.sleep(pause)
+        TOOL.write_text(adds(number + 1))
+        dev.until(is_called(number + 1), f"the second of two saves within {pause} s is not taken over")
+    assert dev.became("current")
+    yield "twice"
+
+    TOOL.write_bytes(adds(11).replace("\n", "\r\n").encode())
+    dev.until(is_called(11), "a file with CRLF is not taken over")
+    function = adds(12).split("\n\n", 2)[2].replace("#[tool]\n", "")
+    TOOL.write_text(f"\ufeff#[registry_core::tool]\n{function}", "utf-8")
+    said = len(dev.said)
+    dev.until(is_called(12), "a file with a mark of the byte order is not taken over")
+    assert "has neither" not in "".join(dev.said[said:]), "a file with a mark of the byte order is warned of"
+    yield "bytes"
+
+    said = len(dev.said)
+    TOOL.write_text("")
+    dev.until(lambda: dev.call({"number": 0}) is None, "the tool of a file that is empty now is still called")
+    dev.until(lambda: "has neither" in "".join(dev.said[said:]), "an empty file is not warned of")
+    TOOL.write_text(adds(13))
+    dev.until(is_called(13), "what is written into an empty file is not taken over")
+    yield "emptied"
+
+    renamed = TOOL.with_name("dev_probe_renamed.rs")
+    try:
+        said = len(dev.said)
+        TOOL.replace(renamed)
+        dev.until(lambda: any(line.startswith("Ready") for line in dev.said[said:]), "the renamed file is not built")
+        assert dev.call({"number": 0}) == 13 and dev.became("current"), "".join(dev.said[said:])
+        assert "gone" not in "".join(dev.said[said:]), "".join(dev.said[said:])
+        renamed.write_text(adds(14).replace("fn dev_probe", "fn dev_probe_renamed"))
+        dev.until(lambda: dev.call({"number": 0}, "dev_probe_renamed") == 14, "the renamed tool is not called")
+        assert dev.call({"number": 0}) is None
+    finally:
+        renamed.unlink(missing_ok=True)
+    TOOL.write_text(TEXT)
+    dev.until(is_called(1), "the tool does not come back")
+    yield "renamed"
+
+
 def page(dev):
     """The page, in a browser."""
     browser = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -210,7 +281,7 @@ def own(folder):
         saved(dev, "its own program", TEXT, lambda: dev.call({"number": 41}) == 42, "the tool is not called", OWN_TOOL)
         OWN_TOOL.write_text(TEXT.replace("number + 1", "numbers + 1"))
         message = dev.became("failed")["message"]
-        assert "tools/dev_probe.rs" in message and dev.call({"number": 41}) == 42, message
+        assert "embedding/tools/dev_probe.rs:" in message and dev.call({"number": 41}) == 42, message
         OWN_TOOL.unlink()
         dev.until(lambda: dev.call({"number": 41}) is None, "the removed tool is still called")
         assert dev.became("current")
