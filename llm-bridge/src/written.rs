@@ -107,6 +107,8 @@ fn replaced(text: &str, places: &[(Range<usize>, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use toolrack_apis::{Reasoning, Role};
 
     use super::*;
@@ -140,7 +142,7 @@ mod tests {
         let template = |call: &str| format!("<user> f ( ) é\n<model>\n{call}\n<result> 1 \n<model>\n");
         let rendered = template("Ich schaue.\n<call>\n{\"city\": \"Tromsø\"}\n</call>");
         assert_eq!(own(&rendered, &[]), rendered);
-        assert_eq!(own(&rendered, &[call.clone()]), template(call.written.as_deref().unwrap()));
+        assert_eq!(own(&rendered, slice::from_ref(&call)), template(call.written.as_deref().unwrap()));
         // The same call twice, and one that the template has written in other letters.
         let other = answer("<call>{\"city\": \"\\u00e9\"}</call>", false);
         let rendered = ["<call>{\"city\": \"é\"}</call>", "Ich schaue. <call>{\"city\": \"Tromsø\"}</call> "];
