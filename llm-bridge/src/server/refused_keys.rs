@@ -1,6 +1,6 @@
 //! What the log says of keys that open nothing: somebody tries some, or a client has one that was revoked.
 
-use std::{sync::LazyLock, time::Duration};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use registry_core::store::KEY_PREFIX;
@@ -12,7 +12,9 @@ const WITHIN: Duration = Duration::from_secs(60);
 /// How many characters of a key are said behind those that all have: they tell one from another, and open nothing.
 const SHOWN: usize = 4;
 
-static REFUSED: LazyLock<Mutex<Refused>> = LazyLock::new(Mutex::default);
+/// The keys that a server has refused.
+#[derive(Default)]
+pub(super) struct RefusedKeys(Mutex<Refused>);
 
 #[derive(Default)]
 struct Refused {
@@ -36,10 +38,12 @@ impl Refused {
     }
 }
 
-/// Logs a key that was refused.
-pub(super) fn log(key: &str) {
-    if let Some(others) = REFUSED.lock().next(Instant::now()) {
-        tracing::warn!(key = shown(key), others, "key_refused");
+impl RefusedKeys {
+    /// Logs a key that was refused.
+    pub(super) fn log(&self, key: &str) {
+        if let Some(others) = self.0.lock().next(Instant::now()) {
+            tracing::warn!(key = shown(key), others, "key_refused");
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use toolrack_remote::mcp::oauth::Connections;
 use super::{Identity, IdentityError, PERSONA_HEADER};
 use crate::{
     personas::{under_all_personas, under_persona},
-    server::{Access, ServerSettings, key::SentKey, refused_keys, seats::Shares, store_log},
+    server::{Access, ServerSettings, key::SentKey, refused_keys::RefusedKeys, seats::Shares, store_log},
     sign_in::{Person, SignIn, TokenError},
 };
 
@@ -92,6 +92,7 @@ pub(in crate::server) struct Identities {
     pub(super) known: Cache<Used, Opened>,
     /// The ids of keys whose use was noted a moment ago, by tenant.
     noted: Cache<(String, String), ()>,
+    refused: RefusedKeys,
     /// When the provider issued the newest token of a user, by tenant and user.
     pub(super) newest: Cache<(String, String), i64>,
     /// Whether anybody has a key.
@@ -112,7 +113,8 @@ impl Identities {
         let newest = Cache::new(REMEMBERED);
         let noted =
             Cache::builder().max_capacity(REMEMBERED).time_to_live(KEY_USE_NOTED.unsigned_abs()).build();
-        Self { settings, registry, tenants: Mutex::default(), shares, known, noted, newest, has_keys, tasks }
+        let (tenants, refused) = Default::default();
+        Self { settings, registry, tenants, shares, known, noted, refused, newest, has_keys, tasks }
     }
 
     pub(in crate::server) fn access(&self) -> &Access {
@@ -132,7 +134,7 @@ impl Identities {
     ) -> Result<Identity, IdentityError> {
         let found = self.find(key, headers).await;
         if let (Err(IdentityError::NoKey), Some(key)) = (&found, key.as_str()) {
-            refused_keys::log(key);
+            self.refused.log(key);
         }
         found
     }

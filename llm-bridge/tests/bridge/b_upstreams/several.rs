@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use llm_bridge::upstream::{Upstream, UpstreamSettings};
 use serde_json::{Value, json};
+use tokio::net::TcpSocket;
 
 use crate::support::{Act, Answer, Rack, Reply, Scripted, Setup, Site, event, text_event, user, within};
 
@@ -29,6 +30,14 @@ async fn two(
     });
     let rack = Setup::new().start_with(first, Upstream::several(settings).unwrap()).await;
     Two { rack, other: second }
+}
+
+/// The address of a server that is down, which nobody else gets while the socket is there.
+fn away() -> (TcpSocket, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = format!("http://{}/v1", socket.local_addr().unwrap());
+    (socket, address)
 }
 
 fn falls_back(settings: &mut UpstreamSettings) {
@@ -102,9 +111,7 @@ async fn b14_patterns_choose_where_no_list_does() {
 async fn b14_the_list_is_of_all_servers_that_are_there() {
     let servers = two((&["a", "both"], vec![]), (&["b", "both"], hi(2)), |_| ()).await;
     assert_eq!(servers.models().await, ["a", "both", "b"]);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let away = format!("http://{}/v1", listener.local_addr().unwrap());
-    drop(listener);
+    let (_away, away) = away();
     let there = Scripted::start_as(Site::with_models(&["b"]), hi(1)).await;
     let settings = [("one", away), ("two", there.base())]
         .map(|(name, url)| UpstreamSettings { name: name.into(), ..UpstreamSettings::new(url, IDLE) });
@@ -265,9 +272,7 @@ async fn b14_what_is_passed_on_has_the_name_that_a_single_named_server_knows() {
 
 #[tokio::test]
 async fn b14_another_server_is_asked_for_what_is_passed_on_where_the_first_is_down() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let away = format!("http://{}/v1", listener.local_addr().unwrap());
-    drop(listener);
+    let (_away, away) = away();
     let there =
         Scripted::start_as(Site::with_models(&["other"]), [Reply::json(200, &json!({"data": []}))]).await;
     let settings = [("one", away), ("two", there.base())].map(|(name, url)| {
