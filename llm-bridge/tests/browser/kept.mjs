@@ -66,7 +66,7 @@ export async function openKept(browser, address, options, before = async () => {
   page.setDefaultTimeout(WAIT);
   await before(page);
   if (now) await page.clock.setFixedTime(now);
-  await page.route(/\/(api|v1|healthz)(\/|\?|$)/, (route) => {
+  await page.route(/\/(api|v1|healthz|readyz)(\/|\?|$)/, (route) => {
     const answer = answers[new URL(route.request().url()).pathname];
     if (typeof answer === 'function') return answer(route);
     return answer ? route.fulfill({ json: answer }) : route.fulfill({ status: 404, json: { error: { message: 'nothing is kept here', type: 'not_found' } } });

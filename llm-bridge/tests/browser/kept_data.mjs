@@ -66,6 +66,7 @@ const AUDIT = [record(3, {}), record(2, { tool: 'drop_file', success: false, err
 
 /** Each answer by its path. */
 export const ANSWERS = {
+  '/readyz': { status: 'ready' },
   '/healthz': { status: 'ok', upstream: 'ollama', model: 'qwen3:8b', tools: 3, sign_in: false, dev: false },
   '/v1/models': { object: 'list', data: ['qwen3:8b', 'gpt-oss:20b'].map((id) => ({ id, object: 'model', created: 0, owned_by: 'ollama' })) },
   '/api/account': { user: 'ada', level: 'admin', tenant: 'default', configured: false, operator: true },
