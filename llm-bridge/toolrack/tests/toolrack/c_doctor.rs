@@ -170,6 +170,7 @@ async fn b16_a_model_that_is_able_needs_no_settings() {
     };
     let report = examined(site, able).await;
     let expected = [
+        "template: not_tried",
         "native: yes",
         "text: no",
         "route: not_tried",
@@ -209,8 +210,15 @@ async fn b16_calls_that_a_server_leaves_in_the_text_are_seen_with_their_dialect(
     })
     .await;
     let verdicts = verdicts(&report);
-    let expected = ["native: text", "text: yes", "route: not_tried", "parallel: yes", "required: no"];
-    assert_eq!(verdicts[..5], expected, "{report:#}");
+    let expected = [
+        "template: not_tried",
+        "native: text",
+        "text: yes",
+        "route: not_tried",
+        "parallel: yes",
+        "required: no",
+    ];
+    assert_eq!(verdicts[..6], expected, "{report:#}");
     let dialects = [&report["probes"]["native"]["dialect"], &report["probes"]["text"]["dialect"]];
     assert_eq!(dialects, ["hermes", "hermes"]);
     // Whatever it writes is read.
@@ -245,8 +253,15 @@ fn form(instructions: &str) -> String {
 async fn b16_the_dialect_that_a_model_answers_in_is_found() {
     let report = examined(Site::default(), pythonic).await;
     let verdicts = verdicts(&report);
-    let expected = ["native: no", "text: yes", "route: not_tried", "parallel: yes", "required: no"];
-    assert_eq!(verdicts[..5], expected, "{report:#}");
+    let expected = [
+        "template: not_tried",
+        "native: no",
+        "text: yes",
+        "route: not_tried",
+        "parallel: yes",
+        "required: no",
+    ];
+    assert_eq!(verdicts[..6], expected, "{report:#}");
     let text = &report["probes"]["text"];
     assert_eq!((&text["dialect"], &text["right"]), (&json!("pythonic"), &json!(3)), "{report:#}");
     assert_eq!(text["tried"].as_array().unwrap().first(), Some(&json!("hermes")));
@@ -267,6 +282,7 @@ async fn b16_a_server_that_refuses_tools_gets_them_in_the_prompt() {
     .await;
     let verdicts = verdicts(&report);
     let expected = [
+        "template: not_tried",
         "native: refused",
         "text: yes",
         "route: not_tried",
@@ -274,7 +290,7 @@ async fn b16_a_server_that_refuses_tools_gets_them_in_the_prompt() {
         "required: not_tried",
         "named: not_tried",
     ];
-    assert_eq!(verdicts[..6], expected, "{report:#}");
+    assert_eq!(verdicts[..7], expected, "{report:#}");
     let note = report["probes"]["native"]["note"].as_str().unwrap();
     assert!(note.starts_with("400: \"auto\" tool choice"), "{note}");
     assert_eq!(report["settings"], settings(json!({"tool_style": "prompt", "dialect": "hermes"})));
@@ -286,9 +302,16 @@ async fn b16_a_server_that_refuses_tools_gets_them_in_the_prompt() {
 async fn b16_a_model_that_never_calls_is_said_to_be_one() {
     let report = examined(Site::default(), plain).await;
     let verdicts = verdicts(&report);
-    let expected =
-        ["native: no", "text: no", "route: not_tried", "parallel: not_tried", "required: no", "named: no"];
-    assert_eq!(verdicts[..6], expected, "{report:#}");
+    let expected = [
+        "template: not_tried",
+        "native: no",
+        "text: no",
+        "route: not_tried",
+        "parallel: not_tried",
+        "required: no",
+        "named: no",
+    ];
+    assert_eq!(verdicts[..7], expected, "{report:#}");
     assert!(report["probes"]["text"]["tried"].as_array().unwrap().len() > 5, "{report:#}");
     assert_eq!(report["settings"], no_settings());
     assert!(report["advice"][0].as_str().unwrap().contains("no right call"), "{report:#}");
@@ -317,6 +340,7 @@ async fn b16_what_a_server_overlooks_or_refuses_is_seen() {
     })
     .await;
     let expected = [
+        "template: not_tried",
         "native: partly",
         "text: no",
         "route: not_tried",
@@ -448,9 +472,17 @@ fn killed(asked: &Asked) -> Reply {
 #[tokio::test(flavor = "multi_thread")]
 async fn b16_the_raw_route_is_set_where_the_chat_endpoint_kills_calls() {
     let report = examined(llama_cpp(TEMPLATE), killed).await;
-    let expected =
-        ["native: failed", "text: no", "route: yes", "parallel: yes", "required: no", "named: failed"];
-    assert_eq!(verdicts(&report)[..6], expected, "{report:#}");
+    let expected = [
+        "template: yes",
+        "native: failed",
+        "text: no",
+        "route: yes",
+        "parallel: yes",
+        "required: no",
+        "named: failed",
+    ];
+    assert_eq!(verdicts(&report)[..7], expected, "{report:#}");
+    assert_eq!(report["probes"]["template"]["dialect"], "hermes");
     let route = &report["probes"]["route"];
     assert_eq!(
         (&route["right"], &route["chat_right"], &route["dialect"]),
@@ -567,7 +599,7 @@ async fn b16_whatever_a_server_answers_the_report_is_whole() {
     assert_eq!(ran.code, Some(0), "{}", ran.reported);
     let report: Value = serde_json::from_str(&ran.output).unwrap();
     let probes: &Map<String, Value> = report["probes"].as_object().unwrap();
-    assert_eq!(probes.len(), 13, "{report:#}");
+    assert_eq!(probes.len(), 14, "{report:#}");
     assert_eq!(probes["pictures"]["verdict"], "failed", "{report:#}");
     assert_eq!(probes["pictures"]["note"], "no answer in 2 s", "{report:#}");
     assert_eq!(probes["native"]["verdict"], "failed", "{report:#}");

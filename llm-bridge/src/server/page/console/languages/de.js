@@ -382,7 +382,7 @@ export default {
   ofTries: (right, tries) => `${right} von ${tries}`,
   probe: 'Probe',
   probes: {
-    native: 'Aufrufe in Feldern', text: 'Aufrufe als Text', route: 'rohe Anfrage', parallel: 'zwei Aufrufe zugleich', required: 'verlangter Aufruf', named: 'Aufruf eines Werkzeugs', streams: 'Stückweise',
+    template: 'Werkzeuge in der Vorlage', native: 'Aufrufe in Feldern', text: 'Aufrufe als Text', route: 'rohe Anfrage', parallel: 'zwei Aufrufe zugleich', required: 'verlangter Aufruf', named: 'Aufruf eines Werkzeugs', streams: 'Stückweise',
     speed: 'Geschwindigkeit', thinking: 'Nachdenken', pictures: 'Bilder', structured: 'JSON nach Schema', context: 'Kontext', cache: 'Zwischenspeicher',
   },
   seen: 'Gesehen',

@@ -395,7 +395,7 @@ export default {
   ofTries: (/** @type {number} */ right, /** @type {number} */ tries) => `${right} of ${tries}`,
   probe: 'Probe',
   probes: /** @type {Record<string, string>} */ ({
-    native: 'native calls', text: 'calls as text', route: 'raw route', parallel: 'two calls at once', required: 'required call', named: 'call of one tool', streams: 'streams',
+    template: 'tools in template', native: 'native calls', text: 'calls as text', route: 'raw route', parallel: 'two calls at once', required: 'required call', named: 'call of one tool', streams: 'streams',
     speed: 'speed', thinking: 'thinking', pictures: 'pictures', structured: 'JSON by a schema', context: 'context', cache: 'prompt cache',
   }),
   seen: 'Seen',
