@@ -104,6 +104,36 @@ export async function consoleCommands(browser) {
     await page.keyboard.press('Escape');
   });
 
+  await check('u29 an argument without a name is asked for, and sent', async () => {
+    const parameters = { type: 'object', properties: { '': { type: 'string' }, on: { type: 'boolean' }, more: { type: 'object' } }, required: ['', 'on'] };
+    const calls = [];
+    await page.route('**/api/tools**', async (route) => {
+      const { tools } = await (await route.fetch()).json();
+      return route.fulfill({ json: { tools: tools.map((tool) => (tool.name === 'erase_note' ? { ...tool, parameters } : tool)) } });
+    });
+    await page.route('**/execute', (route) => {
+      calls.push(route.request().postDataJSON().arguments);
+      return route.fulfill({ json: { success: true, result: 'done' } });
+    });
+    await go(page, 'overview');
+    await go(page, 'tools');
+    await page.click('button.link:has-text("erase_note")');
+    await page.click('#try button[type="submit"]');
+    await page.waitForSelector('#tool .fault code:text-is(\'""\')');
+    await page.locator('#try label:has(code:text-is(\'""\')) textarea').fill('milk');
+    await page.check('#try [name="on"]');
+    await page.fill('#try [name="more"]', '{');
+    await page.click('#try button[type="submit"]');
+    await page.waitForSelector('#tool .fault:has-text("more")');
+    await page.fill('#try [name="more"]', '{"a": 1}');
+    await page.click('#try button[type="submit"]');
+    await page.waitForSelector('#reply');
+    equal(calls, [{ '': 'milk', on: true, more: { a: 1 } }], 'calls');
+    await page.unroute('**/execute');
+    await page.unroute('**/api/tools**');
+    await page.keyboard.press('Escape');
+  });
+
   await check('console beside the command line: no console error or CSP violation', () => equal(complaints, [], 'complaints'));
   await context.close();
 }
