@@ -16,6 +16,9 @@ export async function consoleCommands(browser) {
     await page.click('#audit-key summary');
     const before = await page.locator('#audit-key .public-key').innerText();
     equal(before, (await ask(page, 'api/audit/key')).public_key, 'the key');
+    await page.setViewportSize({ width: 390, height: 860 });
+    equal(await page.locator('#audit-key .public-key').evaluate((key) => key.getBoundingClientRect().right <= innerWidth), true, 'the whole key is seen on a phone');
+    await page.setViewportSize({ width: 1280, height: 860 });
     await page.click('#audit-key button:text-is("Put another key in its place…")');
     await page.waitForSelector('.sure:has-text("what was signed before stays proven")');
     await page.click('.sure-yes');

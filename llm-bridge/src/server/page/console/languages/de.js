@@ -80,6 +80,7 @@ export default {
   backupMade: 'Sie wird gemacht …',
   makeBackup: 'Sicherung machen und speichern',
   handIn: 'Übergeben …',
+  handInYes: 'Übergeben',
   handInAsk: (name) => `Beim nächsten Start des Servers tritt ${name} an die Stelle von allem, was hier gespeichert ist, von allen Mandanten. Übergeben?`,
   handedIn: 'Übergeben. Starten Sie den Server neu, um sie einzuspielen.',
   restore: 'Sicherung einspielen',

@@ -82,6 +82,7 @@ export default {
   backupMade: 'It is being made…',
   makeBackup: 'Make and save a backup',
   handIn: 'Hand in…',
+  handInYes: 'Hand in',
   handInAsk: (/** @type {string} */ name) => `When the server starts the next time, ${name} takes the place of all that is stored here, of all tenants. Hand it in?`,
   handedIn: 'Handed in. Start the server again to put it in place.',
   restore: 'Put a backup in place',

@@ -2,11 +2,12 @@
 
 import { useState } from '../../vendor/hooks.js';
 import { html } from '../../state/html.js';
-import { moment, size } from '../../text/format.js';
+import { size } from '../../text/format.js';
 import { prose } from '../../text/nodes.js';
 import { handIn, handedIn, takeBack } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
-import { Sure } from '../parts/sure.js';
+import { exact } from '../parts/time.js';
+
 import { c } from '../state.js';
 
 export function Restore() {
@@ -24,11 +25,11 @@ export function Restore() {
 function HandIn({ busy, onSure }) {
   const [file, setFile] = useState(/** @type {File | null} */ (null));
   return html`<p class="bar"><label><span>${c.restoreFile}</span><input type="file" accept=".gz,application/gzip" onChange=${(/** @type {any} */ event) => setFile(event.target.files[0] ?? null)} /></label>
-    ${file && html`<${Sure} word=${c.handIn} question=${c.handInAsk(file.name)} disabled=${busy} onSure=${() => onSure(file)} />`} <span role="status">${busy && c.restoreSent}</span></p>`;
+    ${file && html`<${Sure} word=${c.handIn} yes=${c.handInYes} question=${c.handInAsk(file.name)} disabled=${busy} onSure=${() => onSure(file)} />`} <span role="status">${busy && c.restoreSent}</span></p>`;
 }
 
 /** @param {import('../api.js').HandedIn} properties */
 function HandedIn({ waits, made_at: made, toolrack, server, parts, bytes, by, at, error }) {
-  return html`<div class=${error ? 'card bad' : 'card'}><p>${c.restoreOf(moment(made), toolrack, server, size(bytes))} ${parts.map((part) => c.restoreParts[part] ?? part).join(', ')}. ${c.restoreBy(by, moment(at))}</p>
+  return html`<div class=${error ? 'card bad' : 'card'}><p>${c.restoreOf(exact(made), toolrack, server, size(bytes))} ${parts.map((part) => c.restoreParts[part] ?? part).join(', ')}. ${c.restoreBy(by, exact(at))}</p>
     ${error && html`<p class="bad">${prose(c.restoreError(error))}</p>`}<p><b>${waits ? c.restoreWaits : c.restoreFailed}</b></p></div>`;
 }
