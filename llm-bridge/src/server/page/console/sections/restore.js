@@ -6,8 +6,8 @@ import { size } from '../../text/format.js';
 import { prose } from '../../text/nodes.js';
 import { handIn, handedIn, takeBack } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
+import { Sure } from '../parts/sure.js';
 import { exact } from '../parts/time.js';
-
 import { c } from '../state.js';
 
 export function Restore() {
