@@ -179,7 +179,7 @@ export async function consoleMany(browser) {
     // It takes the request and makes the change, and says nothing.
     const answers = { ...ANSWERS, '/api/tools': (route) => route.fulfill({ json: { tools: tools() } }), [`/api/tools/${name}`]: () => { disabled = true; } };
     const { page, context } = await openKept(browser, 'admin#tools', WIDE, (one) => one.clock.install({ time: NOW }), answers, null);
-    const row = page.locator('.rows tbody tr').filter({ has: page.locator(`button.link:text-is("${ANSWERS['/api/tools'].tools[0].name}")`) });
+    const row = page.locator(`.rows tbody tr:has(code:text-is("${ANSWERS['/api/tools'].tools[0].name}"))`);
     await row.locator('[type="checkbox"]:checked').waitFor();
     await row.locator('[type="checkbox"]').click();
     await page.clock.runFor(61_000);
