@@ -303,6 +303,10 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
 /// Serves; where a supervisor has started this program, with what it shares.
 async fn serve(settings: &Settings, host: Host, joined: serve::Joined) -> Result<ExitCode, String> {
     let program = Program { settings, host };
+    // Not while the program before still uses the data.
+    if !dev::takes_over() {
+        backup::put_handed_in(settings).await;
+    }
     let mut stores = Stores::open(settings).await?;
     let tables = host.all_tables()?;
     let calls = CallMetrics::before(stores.audit)?;

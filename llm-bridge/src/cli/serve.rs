@@ -15,7 +15,7 @@ use toolrack_stores::{NameTaken, SqlStore};
 use super::{
     Settings,
     audit::{HeadSigner, ServedKeys, Verifier},
-    backup::ServedBackup,
+    backup::{ServedBackup, ServedRestore},
     doctor::ServedDoctor,
     erase::Eraser,
     names::Known,
@@ -92,6 +92,7 @@ pub(super) async fn run(
         server_settings.elsewhere = Some(TurnsElsewhere::new(stores.state, &settings.store.server));
     }
     server_settings.backup = Some(Arc::new(ServedBackup::new(settings.clone())));
+    server_settings.restore = Some(Arc::new(ServedRestore::new(settings.clone())));
     let (own, tables) = (settings.clone(), host_tables);
     server_settings.doctor = Some(Arc::new(ServedDoctor::new(own, tables)));
     server_settings.trials = Some(Arc::new(ServedTrials::new(settings.clone(), upstream.clone())));

@@ -13,8 +13,8 @@ use super::{
     documents::DocumentAccess, erasure, execute, files, fronts, harmless, health, identity::Identities, jobs,
     lifecycle::Stop, mcp, mcp_servers, metrics, models, modules, ollama, openapi, openapi::Document, origins,
     page, passed, personas, protected_resource, questions, readiness, readiness::Readiness, responses,
-    routes::Routes, schedule, sign_in, timeouts, tools, traces, trials, turns, unrouted, unrouted::RouteList,
-    users, via, webhooks, written,
+    restore, routes::Routes, schedule, sign_in, timeouts, tools, traces, trials, turns, unrouted,
+    unrouted::RouteList, users, via, webhooks, written,
 };
 use crate::{metrics::HttpMetrics, turn::Backend};
 
@@ -32,6 +32,7 @@ pub(super) struct App {
     #[debug(skip)]
     pub(super) trials: Option<trials::Trials>,
     pub(super) backup: Option<backup::Backups>,
+    pub(super) restore: Option<restore::Restores>,
     #[debug(skip)]
     pub(super) readiness: Arc<Readiness>,
     pub(super) http: HttpMetrics,
@@ -87,6 +88,7 @@ pub(super) fn routes(
         doctor: settings.doctor.clone().map(doctor::Doctor::new),
         trials: settings.trials.clone().map(trials::Trials::new),
         backup: settings.backup.clone().map(backup::Backups::new),
+        restore: settings.restore.clone().map(restore::Restores::new),
         readiness: Arc::new(Readiness::new(Arc::clone(&settings.store), draining.clone())),
         http: http.clone(),
         closing,
@@ -126,6 +128,7 @@ pub(super) fn routes(
         .merge(users::routes())
         .add("/api/users/{id}/erase", erasure::erase, erasure::operation())
         .add("/api/backup", backup::make, backup::operation())
+        .merge(restore::routes())
         .add("/api/audit", audit::list, audit::list_operation())
         .add("/api/audit/figures", audit::figures::figures, audit::figures::operation())
         .add("/api/audit/export", audit::export, audit::export_operation())

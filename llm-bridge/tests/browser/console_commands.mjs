@@ -16,6 +16,9 @@ export async function consoleCommands(browser) {
     await page.click('#audit-key summary');
     const before = await page.locator('#audit-key .public-key').innerText();
     equal(before, (await ask(page, 'api/audit/key')).public_key, 'the key');
+    await page.setViewportSize({ width: 390, height: 860 });
+    equal(await page.locator('#audit-key .public-key').evaluate((key) => key.getBoundingClientRect().right <= innerWidth), true, 'the whole key is seen on a phone');
+    await page.setViewportSize({ width: 1280, height: 860 });
     await page.click('#audit-key button:text-is("Put another key in its place…")');
     await page.waitForSelector('.sure:has-text("what was signed before stays proven")');
     await page.click('.sure-yes');
@@ -101,6 +104,36 @@ export async function consoleCommands(browser) {
     await page.waitForSelector('#reply');
     equal(calls, [{ title: 'milk' }, { title: '' }], 'calls');
     await page.unroute('**/execute');
+    await page.keyboard.press('Escape');
+  });
+
+  await check('u29 an argument without a name is asked for, and sent', async () => {
+    const parameters = { type: 'object', properties: { '': { type: 'string' }, on: { type: 'boolean' }, more: { type: 'object' } }, required: ['', 'on'] };
+    const calls = [];
+    await page.route('**/api/tools**', async (route) => {
+      const { tools } = await (await route.fetch()).json();
+      return route.fulfill({ json: { tools: tools.map((tool) => (tool.name === 'erase_note' ? { ...tool, parameters } : tool)) } });
+    });
+    await page.route('**/execute', (route) => {
+      calls.push(route.request().postDataJSON().arguments);
+      return route.fulfill({ json: { success: true, result: 'done' } });
+    });
+    await go(page, 'overview');
+    await go(page, 'tools');
+    await page.click('button.link:has-text("erase_note")');
+    await page.click('#try button[type="submit"]');
+    await page.waitForSelector('#tool .fault code:text-is(\'""\')');
+    await page.locator('#try label:has(code:text-is(\'""\')) textarea').fill('milk');
+    await page.check('#try [name="on"]');
+    await page.fill('#try [name="more"]', '{');
+    await page.click('#try button[type="submit"]');
+    await page.waitForSelector('#tool .fault:has-text("more")');
+    await page.fill('#try [name="more"]', '{"a": 1}');
+    await page.click('#try button[type="submit"]');
+    await page.waitForSelector('#reply');
+    equal(calls, [{ '': 'milk', on: true, more: { a: 1 } }], 'calls');
+    await page.unroute('**/execute');
+    await page.unroute('**/api/tools**');
     await page.keyboard.press('Escape');
   });
 

@@ -172,6 +172,23 @@ export async function consoleMany(browser) {
     await context.close();
   });
 
+  await check('u29 a change that is not answered may have been made, and what there is is asked for again', async () => {
+    let disabled = false;
+    const tools = () => ANSWERS['/api/tools'].tools.map((tool, at) => (at === 0 ? { ...tool, enabled: !disabled, switched_off: disabled } : tool));
+    const name = encodeURIComponent(ANSWERS['/api/tools'].tools[0].name);
+    // It takes the request and makes the change, and says nothing.
+    const answers = { ...ANSWERS, '/api/tools': (route) => route.fulfill({ json: { tools: tools() } }), [`/api/tools/${name}`]: () => { disabled = true; } };
+    const { page, context } = await openKept(browser, 'admin#tools', WIDE, (one) => one.clock.install({ time: NOW }), answers, null);
+    const row = page.locator(`.rows tbody tr:has(code:text-is("${ANSWERS['/api/tools'].tools[0].name}"))`);
+    await row.locator('[type="checkbox"]:checked').waitFor();
+    await row.locator('[type="checkbox"]').click();
+    await page.clock.runFor(61_000);
+    await page.waitForSelector('.fault:has-text("It may have been done all the same")');
+    await row.locator('[type="checkbox"]:not(:checked)').waitFor();
+    await row.locator('[type="checkbox"]:enabled').waitFor();
+    await context.close();
+  });
+
   await check('u29 a key holds for so many days by the clock of the server', async () => {
     let until = '';
     const date = new Date(NOW).toUTCString();

@@ -1,6 +1,8 @@
-//! `toolrack backup` and `toolrack restore`.
+//! `toolrack backup` and `toolrack restore`, and what a running server has of them.
 
 mod archive;
+mod handed_in;
+mod moves;
 mod place;
 mod restore;
 mod served;
@@ -8,6 +10,7 @@ mod write;
 
 use std::path::PathBuf;
 
+pub(super) use handed_in::{ServedRestore, put_handed_in};
 pub(super) use restore::restore;
 pub(super) use served::ServedBackup;
 pub(super) use write::write;

@@ -2,7 +2,9 @@
 
 use std::{
     ffi::OsString,
+    fs, io,
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use crate::cli::{
@@ -23,6 +25,16 @@ pub(super) const KEY: &str = "audit-key.pem";
 pub(super) const ASIDE: &str = "before-restore-";
 pub(super) const STAGING: &str = ".restoring-";
 pub(super) const MAKING: &str = ".backup-";
+pub(super) const HANDED_IN: &str = ".restore-";
+pub(super) const UPLOAD: &str = ".restore-upload-";
+
+/// What a program that was killed has left is removed after this time.
+const LEFT: Duration = Duration::from_secs(24 * 3600);
+
+/// Whether a name in the data folder is one of those.
+pub(super) fn is_ours(name: &str) -> bool {
+    [ASIDE, STAGING, MAKING, HANDED_IN].iter().any(|begins| name.starts_with(begins))
+}
 
 /// Where the data is that a configuration names.
 pub(super) struct Places<'s> {
@@ -74,7 +86,7 @@ impl<'s> Places<'s> {
     }
 
     /// The SQLite files that are there, each with its name in an archive: of documents, those of other tenants too.
-    pub(super) fn sqlite(&self) -> std::io::Result<Vec<(PathBuf, String)>> {
+    pub(super) fn sqlite(&self) -> io::Result<Vec<(PathBuf, String)>> {
         let mut files = Vec::new();
         for (part, place) in [(STORE, &self.store), (DOCUMENTS, &self.documents)] {
             let Place::File(file) = place else { continue };
@@ -107,8 +119,7 @@ impl<'s> Places<'s> {
             Place::Postgres(_) => false,
         });
         let of_tenants = matches!(&self.documents, Place::File(file) if path == tenants_of(file));
-        let is_ours = [ASIDE, STAGING, MAKING].iter().any(|begins| name.starts_with(begins));
-        of_database || of_tenants || self.is_key(path) || is_ours
+        of_database || of_tenants || self.is_key(path) || is_ours(name)
     }
 }
 
@@ -118,15 +129,58 @@ pub(super) fn tenants_of(file: &Path) -> PathBuf {
 }
 
 /// What is in a folder, by name; nothing where there is no folder.
-pub(super) fn entries(folder: &Path) -> std::io::Result<Vec<(PathBuf, OsString)>> {
-    let read = match std::fs::read_dir(folder) {
+pub(super) fn entries(folder: &Path) -> io::Result<Vec<(PathBuf, OsString)>> {
+    let read = match fs::read_dir(folder) {
         Ok(read) => read,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let entry =
-        |entry: std::io::Result<std::fs::DirEntry>| entry.map(|entry| (entry.path(), entry.file_name()));
+    let entry = |entry: io::Result<fs::DirEntry>| entry.map(|entry| (entry.path(), entry.file_name()));
     let mut found = read.map(entry).collect::<Result<Vec<_>, _>>()?;
     found.sort();
     Ok(found)
+}
+
+/// Removes what programs have left that were killed while they made a backup, took one in or checked it.
+pub(super) fn remove_left(folder: &Path) -> io::Result<()> {
+    for (path, name) in entries(folder)? {
+        let name = name.to_string_lossy();
+        let is_left = |changed: SystemTime| changed.elapsed().is_ok_and(|age| age > LEFT);
+        let is_for_a_while = [MAKING, STAGING, UPLOAD].iter().any(|begins| name.starts_with(begins));
+        if is_for_a_while && fs::metadata(&path)?.modified().is_ok_and(is_left) {
+            if path.is_dir() { fs::remove_dir_all(&path)? } else { fs::remove_file(&path)? }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b21_what_a_killed_server_has_left_is_removed_after_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = SystemTime::now() - LEFT - Duration::from_secs(60);
+        let mut left = Vec::new();
+        for begins in [MAKING, STAGING, UPLOAD] {
+            left.extend([(format!("{begins}old"), true), (format!("{begins}new"), false)]);
+        }
+        left.extend([(format!("{HANDED_IN}next.tar.gz"), false), ("files".to_owned(), false)]);
+        for (name, _) in &left {
+            let path = folder.path().join(name);
+            if name.starts_with(HANDED_IN) {
+                fs::write(&path, "").unwrap()
+            } else {
+                fs::create_dir(&path).unwrap()
+            }
+            if !name.ends_with("new") {
+                fs::File::open(&path).unwrap().set_modified(old).unwrap();
+            }
+        }
+        remove_left(folder.path()).unwrap();
+        for (name, is_removed) in left {
+            assert_eq!(!folder.path().join(&name).exists(), is_removed, "{name}");
+        }
+    }
 }

@@ -11,8 +11,10 @@ use std::{
 use registry_core::{
     clock::{Clock, SystemClock},
     private::private_folder,
+    store::StoreErrorKind,
 };
-use serde_json::{json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
+use tempfile::TempDir;
 use toolrack_stores::{
     SqliteSettings,
     backup::{LockedSqlite, lock_sqlite},
@@ -21,7 +23,9 @@ use toolrack_stores::{
 use super::{
     RestoreArguments,
     archive::{MAX_MANIFEST, Manifest, free, unpack},
-    place::{ASIDE, DATA, DOCUMENTS, KEY, Places, STAGING, STORE, entries, tenants_of},
+    handed_in,
+    moves::put_in_place,
+    place::{ASIDE, DATA, DOCUMENTS, KEY, Places, STAGING, STORE, entries, is_ours, tenants_of},
     write::{MAX_ROW, text_of},
 };
 use crate::{
@@ -53,9 +57,73 @@ pub(in crate::cli) async fn restore(
             there.display()
         ));
     }
-    let mut locks = not_in_use(&places).await?;
+    let restored = put(&arguments.file, settings, &places, arguments.replace).await?;
+    restored.notes.iter().for_each(tell);
+    // It would take the place of this one at the next start.
+    if handed_in::discard(&places).await.map_err(|error| error.to_string())? {
+        tell("the backup that was handed in for the next start is discarded");
+    }
+    restored.record(settings, json!({"file": arguments.file})).await?;
+    tell(format_args!("restored {}, {}", arguments.file.display(), restored.what()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A backup that is in place.
+pub(super) struct Restored {
+    manifest: Manifest,
+    /// What the operator should know of it.
+    pub(super) notes: Vec<String>,
+}
+
+impl Restored {
+    /// What it is, for messages.
+    pub(super) fn what(&self) -> String {
+        let Manifest { made_at, toolrack, .. } = &self.manifest;
+        format!("which was made on {} by toolrack {toolrack}", second(*made_at))
+    }
+
+    /// Records in the restored store where it comes from.
+    pub(super) async fn record(&self, settings: &Settings, mut from: Value) -> Result<(), String> {
+        from["made_at"] = json!(self.manifest.made_at);
+        from["by"] = json!(self.manifest.server);
+        let tenant = registry_core::DEFAULT_TENANT.to_owned();
+        let change = Change { command: "toolrack restore", tenant, arguments: from };
+        made_by_operator(&Stores::open(settings).await?, Some(change), async { Ok(()) }).await
+    }
+}
+
+/// Why a backup is not in place.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotRestored {
+    /// The database is used by others, or away; nothing is wrong with the backup.
+    #[error("{0}")]
+    NotNow(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<String> for NotRestored {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<NotRestored> for String {
+    fn from(fault: NotRestored) -> Self {
+        fault.to_string()
+    }
+}
+
+/// Puts a backup in place of what is there. What fails before that has changed nothing.
+pub(super) async fn put(
+    file: &Path,
+    settings: &Settings,
+    places: &Places<'_>,
+    replace: bool,
+) -> Result<Restored, NotRestored> {
+    let mut locks = not_in_use(places).await?;
     let made_folder = !places.data.exists();
-    let restored = staged(arguments, settings, &places, &mut locks).await;
+    let restored = staged(file, settings, places, replace, &mut locks).await;
     for lock in locks {
         lock.release().await;
     }
@@ -63,38 +131,40 @@ pub(in crate::cli) async fn restore(
         // Only if it is empty.
         let _ = fs::remove_dir(&places.data);
     }
-    let manifest = restored?;
-    let stores = Stores::open(settings).await?;
-    let change = Change {
-        command: "toolrack restore",
-        tenant: registry_core::DEFAULT_TENANT.to_owned(),
-        arguments: json!({"file": arguments.file, "made_at": manifest.made_at, "by": manifest.server}),
-    };
-    made_by_operator(&stores, Some(change), async { Ok(()) }).await?;
-    tell(format_args!(
-        "restored {}, which was made on {} by toolrack {}",
-        arguments.file.display(),
-        second(manifest.made_at),
-        manifest.toolrack
-    ));
-    Ok(ExitCode::SUCCESS)
+    restored
 }
 
-/// Unpacks, checks and migrates the backup beside the data, and then puts it in place. What fails before that has changed nothing.
-async fn staged(
-    arguments: &RestoreArguments,
+/// Unpacks a backup beside the data, checks it whole and brings it to this version.
+pub(super) async fn unpacked(
+    file: &Path,
     settings: &Settings,
     places: &Places<'_>,
-    locks: &mut Vec<LockedSqlite>,
-) -> Result<Manifest, String> {
-    let cannot = |error: io::Error| format!("cannot write into {}: {error}", places.data.display());
+) -> Result<(TempDir, Manifest), String> {
+    let cannot = |error: io::Error| cannot_write(places, &error);
     private_folder(&places.data).map_err(cannot)?;
     let staging = tempfile::Builder::new().prefix(STAGING).tempdir_in(&places.data).map_err(cannot)?;
-    let (file, folder) = (arguments.file.clone(), staging.path().to_owned());
+    let (file, folder) = (file.to_owned(), staging.path().to_owned());
     let manifest = tokio::task::spawn_blocking(move || unpack(&file, &folder, MAX_MANIFEST, free)).await;
     let manifest = manifest.map_err(|error| error.to_string())??;
     fits(&manifest, places)?;
     migrate(staging.path(), settings).await?;
+    Ok((staging, manifest))
+}
+
+fn cannot_write(places: &Places<'_>, error: &io::Error) -> String {
+    format!("cannot write into {}: {error}", places.data.display())
+}
+
+/// Makes all ready beside the data, and then puts it in place.
+async fn staged(
+    file: &Path,
+    settings: &Settings,
+    places: &Places<'_>,
+    replace: bool,
+    locks: &mut Vec<LockedSqlite>,
+) -> Result<Restored, NotRestored> {
+    let cannot = |error: io::Error| cannot_write(places, &error);
+    let (staging, manifest) = unpacked(file, settings, places).await?;
     let key_comes = staging.path().join(KEY).exists();
     let has_key = key_comes || audit::public_key_of(settings)? == manifest.public_key;
     if !has_key {
@@ -106,38 +176,37 @@ async fn staged(
         }
     }
     // Last what can still fail for many reasons.
-    load(&manifest, staging.path(), places, arguments.replace).await?;
+    load(&manifest, staging.path(), places, replace).await?;
     let aside = places.data.join(format!("{ASIDE}{}", SystemClock.now().strftime("%Y%m%dT%H%M%SZ")));
     for lock in locks.drain(..) {
         lock.release().await;
     }
-    let moved = put_in_place(staging.path(), &aside, places).map_err(cannot)?;
-    if moved {
-        tell(format_args!(
-            "what was there before is in {}; remove it when nobody misses it",
-            aside.display()
-        ));
+    let mut notes = Vec::new();
+    if put_in_place(staging.path(), &aside, places).map_err(cannot)? {
+        let aside = aside.display();
+        notes.push(format!("what was there before is in {aside}; remove it when nobody misses it"));
     }
     let old = places.data.join(OLD_HEADS);
     // Before the first head is signed there are none.
     if let (false, Some(key), true) = (has_key, &manifest.public_key, old.is_file()) {
-        tell(format_args!(
+        notes.push(format!(
             "the key that signs the audit is not in the backup, so the next server makes one; verify what was signed before with \
              `toolrack audit verify --heads {} --public-key {key}`",
             old.display()
         ));
     }
-    Ok(manifest)
+    Ok(Restored { manifest, notes })
 }
 
 /// Locks the databases against everybody else.
-async fn not_in_use(places: &Places<'_>) -> Result<Vec<LockedSqlite>, String> {
+async fn not_in_use(places: &Places<'_>) -> Result<Vec<LockedSqlite>, NotRestored> {
     let mut locks = Vec::new();
     for (file, _) in places.sqlite().map_err(|error| error.to_string())? {
         // One that is no database any more can only be replaced.
         if toolrack_stores::backup::is_sqlite(&file) {
-            let lock = lock_sqlite(&file).await?;
-            locks.push(lock.ok_or_else(|| format!("a server uses {}; stop it first", file.display()))?);
+            let lock = lock_sqlite(&file).await.map_err(String::from)?;
+            let used = || NotRestored::NotNow(format!("a server uses {}; stop it first", file.display()));
+            locks.push(lock.ok_or_else(used)?);
         }
     }
     Ok(locks)
@@ -148,10 +217,9 @@ fn what_is_there(places: &Places<'_>) -> io::Result<Option<PathBuf>> {
     if let Some((file, _)) = places.sqlite()?.into_iter().next() {
         return Ok(Some(file));
     }
-    let ours = |name: &str| name.starts_with(ASIDE) || name.starts_with(STAGING);
     let of_data = entries(&places.data)?.into_iter();
     // A key is kept, for the server to go on signing with.
-    let others = of_data.filter(|(path, name)| !places.is_key(path) && !name.to_str().is_some_and(ours));
+    let others = of_data.filter(|(path, name)| !places.is_key(path) && !name.to_str().is_some_and(is_ours));
     Ok(others.map(|(path, _)| path).next())
 }
 
@@ -208,7 +276,12 @@ async fn close(file: &Path) -> Result<(), String> {
 }
 
 /// Puts the rows of PostgreSQL into its tables.
-async fn load(manifest: &Manifest, staging: &Path, places: &Places<'_>, replace: bool) -> Result<(), String> {
+async fn load(
+    manifest: &Manifest,
+    staging: &Path,
+    places: &Places<'_>,
+    replace: bool,
+) -> Result<(), NotRestored> {
     let Some((url, layouts)) = places.postgres() else { return Ok(()) };
     let versions: &BTreeMap<String, usize> = &manifest.tables;
     let layouts: Vec<_> =
@@ -231,8 +304,9 @@ async fn load(manifest: &Manifest, staging: &Path, places: &Places<'_>, replace:
         Ok(None)
     };
     load_tables(url, &layouts, replace, &mut next).await.map_err(|error| match error.kind() {
-        registry_core::store::StoreErrorKind::Conflict if !replace => format!("{error}; see --replace"),
-        _ => error.to_string(),
+        StoreErrorKind::Conflict if !replace => NotRestored::Failed(format!("{error}; see --replace")),
+        StoreErrorKind::Conflict | StoreErrorKind::Unavailable => NotRestored::NotNow(error.to_string()),
+        _ => NotRestored::Failed(error.to_string()),
     })?;
     for (layout, _) in layouts {
         // Not into the data folder.
@@ -249,71 +323,6 @@ fn row_of(text: &mut impl BufRead, max: usize) -> io::Result<Option<String>> {
         return Err(io::Error::other("a row is longer than a backup can have"));
     }
     Ok((read > 0).then_some(line))
-}
-
-/// Moves what is there aside, and what was unpacked to its place. Whether anything was there.
-fn put_in_place(staging: &Path, aside: &Path, places: &Places<'_>) -> io::Result<bool> {
-    let mut moves = Vec::new();
-    for (part, place) in [(STORE, &places.store), (DOCUMENTS, &places.documents)] {
-        let Place::File(file) = place else { continue };
-        let name = format!("{part}.db");
-        moves.push((staging.join(&name), file.clone()));
-        // Of the new files none has anything beside it.
-        for suffix in ["-wal", "-shm"] {
-            moves.push((staging.join("none"), PathBuf::from(format!("{}{suffix}", file.display()))));
-        }
-        if part == DOCUMENTS {
-            moves.push((tenants_of(&staging.join(&name)), tenants_of(file)));
-        }
-    }
-    if staging.join(KEY).exists() {
-        moves.push((staging.join(KEY), places.key.clone()));
-    }
-    for (from, name) in entries(&staging.join(DATA))? {
-        moves.push((from, places.data.join(name)));
-    }
-    // All of the data folder goes aside, not only what something takes the place of.
-    let ours = |name: &str| name.starts_with(ASIDE) || name.starts_with(STAGING);
-    let there = entries(&places.data)?.into_iter();
-    let there = there.filter(|(path, name)| !places.is_key(path) && !name.to_str().is_some_and(ours));
-    let mut old: Vec<PathBuf> = there.map(|(path, _)| path).collect();
-    old.extend(
-        moves.iter().map(|(_, to)| to.clone()).filter(|to| to.exists() && !to.starts_with(&places.data)),
-    );
-    // A key stays, unless the backup has another.
-    let keys = moves.iter().filter(|(from, to)| places.is_key(to) && from.exists() && to.exists());
-    old.extend(keys.map(|(_, to)| to.clone()));
-    for path in &old {
-        // What is elsewhere stays on its disk.
-        let to = match path.strip_prefix(&places.data) {
-            Ok(_) => {
-                private_folder(aside)?;
-                aside.join(path.file_name().unwrap_or_default())
-            }
-            Err(_) => {
-                let ended = aside.file_name().unwrap_or_default().to_string_lossy();
-                PathBuf::from(format!("{}.{ended}", path.display()))
-            }
-        };
-        if path.exists() {
-            fs::rename(path, to)?;
-        }
-    }
-    for (from, to) in moves {
-        if !from.exists() {
-            continue;
-        }
-        if let Some(folder) = to.parent() {
-            private_folder(folder)?;
-        }
-        match fs::rename(&from, &to) {
-            Err(error) if error.kind() == io::ErrorKind::CrossesDevices && from.is_file() => {
-                fs::copy(&from, &to)?;
-            }
-            other => other?,
-        }
-    }
-    Ok(!old.is_empty())
 }
 
 #[cfg(test)]

@@ -1,18 +1,13 @@
 //! The backups of a server, which its operator asks for.
 
-use std::{
-    fs, io,
-    path::Path,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{fs, io, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 
 use super::{
     archive::free,
-    place::{MAKING, Places, entries},
+    place::{Places, remove_left},
     write::{copies_in, files_of, make},
 };
 use crate::{
@@ -22,8 +17,6 @@ use crate::{
 
 /// How many times the data must fit on the disk besides: as a copy of its largest part, and as the backup.
 const ROOM: u64 = 2;
-/// What a server that was killed has left is removed after this time.
-const LEFT: Duration = Duration::from_secs(24 * 3600);
 
 /// Makes backups of what these settings name.
 pub(in crate::cli) struct ServedBackup(Arc<Settings>);
@@ -88,17 +81,6 @@ async fn bytes_of(places: &Places<'_>) -> Result<u64, String> {
     }
 }
 
-/// Removes what servers have left that were killed while they made a backup.
-fn remove_left(folder: &Path) -> io::Result<()> {
-    for (path, name) in entries(folder)? {
-        let is_left = |changed: SystemTime| changed.elapsed().is_ok_and(|age| age > LEFT);
-        if name.to_string_lossy().starts_with(MAKING) && fs::metadata(&path)?.modified().is_ok_and(is_left) {
-            fs::remove_dir_all(&path)?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,19 +91,5 @@ mod tests {
         assert_eq!(fits(100 << 20, None), Ok(()), "a disk that does not tell");
         let Err(BackupFault::NoRoom(why)) = fits(100 << 20, Some((200 << 20) - 2)) else { panic!("it fits") };
         assert!(why.contains("100 MiB") && why.contains("199 MiB"), "{why}");
-    }
-
-    #[test]
-    fn b21_what_a_killed_server_has_left_is_removed_after_a_day() {
-        let folder = tempfile::tempdir().unwrap();
-        let left = ["old", "new"].map(|name| folder.path().join(format!("{MAKING}{name}")));
-        for path in &left {
-            fs::create_dir(path).unwrap();
-        }
-        fs::create_dir(folder.path().join("files")).unwrap();
-        let old = fs::File::open(&left[0]).unwrap();
-        old.set_modified(SystemTime::now() - LEFT - Duration::from_secs(60)).unwrap();
-        remove_left(folder.path()).unwrap();
-        assert!(!left[0].exists() && left[1].exists() && folder.path().join("files").exists());
     }
 }

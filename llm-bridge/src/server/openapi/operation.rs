@@ -7,7 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::shapes::Error;
-use crate::server::{api_error::CHALLENGE, identity::PERSONA_HEADER, key::PLACES};
+use crate::server::{api_error::CHALLENGE, backup::GZIP, identity::PERSONA_HEADER, key::PLACES};
 
 const JSON: &str = "application/json";
 /// The content type of uploaded files.
@@ -147,6 +147,11 @@ impl Operation {
     /// Reads bytes from the body.
     pub(in crate::server) fn takes_bytes(self) -> Self {
         Self { body: Some((BYTES, None)), ..self }.refuses(408, LATE)
+    }
+
+    /// Reads a file that is compressed by gzip.
+    pub(in crate::server) fn takes_gzip(self) -> Self {
+        Self { body: Some((GZIP, None)), ..self }.refuses(408, LATE)
     }
 
     /// Reads a form with files.

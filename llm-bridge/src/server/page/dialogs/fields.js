@@ -33,13 +33,19 @@ export function Fields({ fields, titled = false, disabled = false }) {
   return fields.map((field) => html`<${Labelled} key=${field.name} field=${field} titled=${titled} disabled=${disabled} />`);
 }
 
+/**
+ * A name as it is shown: the schema may have an empty one.
+ * @param {string} name
+ */
+export const named = (name) => name || '""';
+
 /** @param {{ field: Field, titled: boolean, disabled: boolean }} properties */
 function Labelled({ field, titled, disabled }) {
   const { name, kind, schema, required, given, value } = field;
   const about = schema.description && html`<small>${schema.description}</small>`;
-  const label = titled ? titleOf(name, schema) : html`<code>${name}</code>`;
+  const label = titled ? titleOf(name, schema) : html`<code>${named(name)}</code>`;
   if (kind === 'boolean' && (required || typeof value === 'boolean')) {
-    return html`<label class="ask-field"><span><input type="checkbox" name=${name} defaultChecked=${value === true} disabled=${disabled} /> ${label}</span>${about}</label>`;
+    return html`<label class="ask-field"><span><input type="checkbox" name=${name} data-field=${name} defaultChecked=${value === true} disabled=${disabled} /> ${label}</span>${about}</label>`;
   }
   return html`<label class="ask-field"><span>${label}${required || given ? '' : ` (${t.optional})`}</span>
     <${Control} field=${field} titled=${titled} disabled=${disabled} />${about}</label>`;
@@ -47,7 +53,7 @@ function Labelled({ field, titled, disabled }) {
 
 /** @param {{ field: Field, titled: boolean, disabled: boolean }} properties */
 function Control({ field: { name, kind, schema, required, value }, titled, disabled }) {
-  const shared = { name, disabled, 'aria-required': String(required) };
+  const shared = { name, 'data-field': name, disabled, 'aria-required': String(required) };
   const text = value === undefined ? '' : kind === 'json' ? JSON.stringify(value, null, 2) : String(value);
   if (kind === 'boolean' || kind === 'enum') {
     const choices = kind === 'enum' ? schema.enum : ['true', 'false'];
@@ -72,13 +78,14 @@ export function valuesOf(form, fields) {
   /** @type {[string, unknown][]} */
   const values = [];
   for (const { name, kind, given, required } of fields) {
-    const control = /** @type {any} */ (form.elements.namedItem(name));
+    // By name the form has none that is empty.
+    const control = /** @type {any} */ ([...form.elements].find((one) => /** @type {HTMLElement} */ (one).dataset.field === name));
     const text = control.value;
     if (control.type === 'checkbox') values.push([name, control.checked]);
     else if (text.trim() === '' && !(kind === 'text' && (given || required))) continue;
     else if (kind === 'number') values.push([name, Number(text)]);
     else if (kind === 'boolean') values.push([name, text === 'true']);
-    else if (kind === 'json') values.push([name, parsed(text, name)]);
+    else if (kind === 'json') values.push([name, parsed(text, named(name))]);
     else values.push([name, text]);
   }
   return Object.fromEntries(values);
@@ -141,7 +148,7 @@ function kindOfValue(value, schema) {
  * @param {any} schema
  */
 function titleOf(name, schema) {
-  const words = schema.title ?? name.replace(/_/g, ' ');
+  const words = schema.title ?? named(name).replace(/_/g, ' ');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 

@@ -22,6 +22,7 @@ pub(crate) mod program;
 #[cfg(target_os = "linux")]
 mod reload;
 mod requests;
+mod restore;
 mod scheduled;
 mod seed_modules;
 #[allow(dead_code)] // of which the tests of the stores use more

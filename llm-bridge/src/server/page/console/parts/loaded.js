@@ -34,11 +34,12 @@ export async function awaiting(answer) {
  * An answer, or that there is none.
  * @template T
  * @param {Promise<T>} answer
+ * @param {string} lost
  * @returns {Promise<T>}
  */
-function inTime(answer) {
+function inTime(answer, lost = t.unreachable) {
   return new Promise((resolve, reject) => {
-    const clock = setTimeout(() => reject(new Error(t.unreachable)), LOST);
+    const clock = setTimeout(() => reject(new Error(lost)), LOST);
     answer.then(resolve, reject).finally(() => clearTimeout(clock));
   });
 }
@@ -108,14 +109,16 @@ export function useEvery(milliseconds, look) {
 /**
  * Makes a change; says what has come of it.
  * @param {() => void} onEnd looks again, also where it failed: somebody else may have changed the same
+ * @param {boolean} takesLong whether its answer is waited for however long that takes
  */
-export function useChange(onEnd) {
+export function useChange(onEnd, takesLong = false) {
   const [fault, setFault] = useState('');
   const [busy, setBusy] = useState(false);
   const change = async (/** @type {() => Promise<unknown>} */ make, /** @type {string} */ done) => {
     setBusy(true);
     try {
-      await make();
+      const made = make();
+      await (takesLong ? made : inTime(made, c.perhapsDone));
       setFault('');
       said.value = done;
       return true;

@@ -114,7 +114,7 @@ function Export({ query: wanted }) {
 function Verification() {
   const [verdict, setVerdict] = useState(/** @type {Verdict | null} */ (null));
   const [given, setGiven] = useState({ heads: '', keys: '' });
-  const { fault, busy, change } = useChange(() => {});
+  const { fault, busy, change } = useChange(() => {}, true);
   const verify = () => {
     setVerdict(null);
     const keys = given.keys.split(/\s+/).filter(Boolean);

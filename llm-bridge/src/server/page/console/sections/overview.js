@@ -6,9 +6,10 @@ import { prose } from '../../text/nodes.js';
 import { audit, jobs, letters, mcpServers, modules, ready } from '../api.js';
 import { Fault, useLoaded } from '../parts/loaded.js';
 import { Records } from '../parts/records.js';
-import { c, to } from '../state.js';
+import { account, c, to } from '../state.js';
 import { Waiting } from './approvals.js';
 import { Backup } from './backup.js';
+import { Restore } from './restore.js';
 import { Running } from './turns.js';
 
 export function Overview() {
@@ -46,7 +47,7 @@ export function Overview() {
       <div><h2>${c.sections.turns}</h2><${Running} /></div>
       <div><h2>${c.waitingCalls}</h2><${Waiting} /></div>
       <div><h2>${c.lastFailures}</h2><${Fault} text=${failures.fault} />${failures.value && html`<${Records} entries=${failures.value} />`}</div>
-      <${Backup} />
+      ${account.value?.operator && html`<${Backup} /><${Restore} />`}
     </div>`;
 }
 

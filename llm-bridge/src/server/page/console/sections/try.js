@@ -6,6 +6,7 @@ import { html } from '../../state/html.js';
 import { t } from '../../state/language.js';
 import { duration } from '../../text/format.js';
 import { execute, waitingCalls } from '../api.js';
+import { named } from '../../dialogs/fields.js';
 import { Fields, valuesOf } from '../parts/form.js';
 import { Fault, useEvery, useLoaded } from '../parts/loaded.js';
 import { c } from '../state.js';
@@ -40,7 +41,7 @@ export function Try({ tool, onCalled }) {
     const stop = new AbortController();
     try {
       const values = valuesOf(form.current, tool.parameters);
-      const empty = Object.entries(values).filter(([, value]) => value === '').map(([name]) => `\`${name}\``).join(', ');
+      const empty = Object.entries(values).filter(([, value]) => value === '').map(([name]) => `\`${named(name)}\``).join(', ');
       const isTold = empty === '' || empty === told.current;
       told.current = empty;
       if (!isTold) throw new Error(c.emptyTexts(empty));
