@@ -5,7 +5,7 @@ use llm_bridge::server::Access;
 use tokio::sync::Semaphore;
 
 use super::{
-    peer::{ERAS, text},
+    peer::{ERAS, Era, text},
     *,
 };
 
@@ -139,7 +139,7 @@ async fn b3_an_id_in_use_is_refused_over_http_and_the_answers_come() {
 async fn b7_a_progress_token_in_use_is_refused_over_standard_input_and_output() {
     let (rack, may) = (Rack::new(), Arc::new(Semaphore::new(0)));
     rack.add_with(spec(), ToolPolicy::new(), repeats(&may));
-    let mut peer = rack.peer(ERAS[0], json!({})).await;
+    let mut peer = rack.peer(Era::Legacy, json!({})).await;
     for (id, word, token) in
         [("a", "first", json!("t")), ("b", "second", json!("t")), ("c", "third", json!(1))]
     {
