@@ -1,6 +1,10 @@
 //! The folder of the file manager, and what keeps a path in it. `create_document` and `delete_file` go through it.
 
-use std::{fmt, io, path::PathBuf, sync::Arc};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use registry_core::{DataFolder, prelude::*, tenant_path, text::is_invisible};
 use walkdir::WalkDir;
@@ -10,6 +14,13 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// What all files of a tenant may have, by default: in MiB, and in number, their folders included.
 const MEBIBYTES: u64 = 1024;
 const FILES: usize = 10_000;
+/// What one user of the tenant may have of these.
+const MEBIBYTES_OF_USER: u64 = 256;
+const FILES_OF_USER: usize = 2500;
+/// The attribute of a file, or a folder, that says who has made it. Not every file system keeps it.
+const OWNER: &str = "user.toolrack.owner";
+/// So many bytes of a user's name are kept there.
+const MAX_OWNER: usize = 512;
 /// A path, and each name in it, is no longer than this, in bytes.
 const MAX_PATH: usize = 512;
 const MAX_NAME: usize = 128;
@@ -23,8 +34,27 @@ const MAX_DEPTH: usize = 8;
 #[derive(Debug, Clone)]
 pub struct FileFolder {
     path: Arc<PathBuf>,
+    all: Room,
+    of_user: Room,
+}
+
+/// So much may be kept.
+#[derive(Debug, Clone, Copy)]
+struct Room {
     mebibytes: u64,
     files: usize,
+}
+
+/// What is there, with what is to come.
+struct Taken {
+    bytes: u64,
+    files: usize,
+}
+
+impl Room {
+    fn has(self, taken: &Taken) -> bool {
+        taken.bytes <= self.mebibytes.saturating_mul(1 << 20) && taken.files <= self.files
+    }
 }
 
 /// The table `[file_manager]` of the configuration.
@@ -38,6 +68,12 @@ struct FileManagerSettings {
     /// How many files and folders a tenant may have.
     #[arg(default = FILES, range = 1..)]
     max_files: usize,
+    /// What the files that a user has made may have, in MiB.
+    #[arg(default = MEBIBYTES_OF_USER, range = 1..)]
+    max_mebibytes_per_user: u64,
+    /// How many files and folders a user may have made.
+    #[arg(default = FILES_OF_USER, range = 1..)]
+    max_files_per_user: usize,
 }
 
 #[resource(table = "file_manager", needs = "Unix, where a folder can be kept closed")]
@@ -48,8 +84,8 @@ fn file_folder(
 ) -> io::Result<Option<FileFolder>> {
     let folder = data.folder(settings.folder.as_deref(), "files")?;
     let made = || FileFolder {
-        mebibytes: settings.max_total_mebibytes,
-        files: settings.max_files,
+        all: Room { mebibytes: settings.max_total_mebibytes, files: settings.max_files },
+        of_user: Room { mebibytes: settings.max_mebibytes_per_user, files: settings.max_files_per_user },
         ..FileFolder::new(tenant_path(&folder, ctx.tenant()))
     };
     Ok(cfg!(unix).then(made))
@@ -58,11 +94,18 @@ fn file_folder(
 impl FileFolder {
     /// The files in that folder. It may itself be a link.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: Arc::new(path.into()), mebibytes: MEBIBYTES, files: FILES }
+        let all = Room { mebibytes: MEBIBYTES, files: FILES };
+        let of_user = Room { mebibytes: MEBIBYTES_OF_USER, files: FILES_OF_USER };
+        Self { path: Arc::new(path.into()), all, of_user }
     }
 
-    /// Makes a file, which is there whole or not at all. None is written over.
-    pub(crate) async fn create(&self, path: &str, content: &str) -> Result<ToolResult, ToolError> {
+    /// Makes a file of a user, which is there whole or not at all. None is written over.
+    pub(crate) async fn create(
+        &self,
+        user: &str,
+        path: &str,
+        content: &str,
+    ) -> Result<ToolResult, ToolError> {
         let place = Place::parse(path)?;
         if content.len() > MAX_BYTES {
             return Err(ToolError::invalid(format!(
@@ -70,24 +113,34 @@ impl FileFolder {
                 content.len()
             )));
         }
+        let owner = user.get(..user.floor_char_boundary(MAX_OWNER)).unwrap_or_default().to_owned();
         let content = content.to_owned();
-        self.act(place, "Created", move |folder, place| folder.make(place, &content)).await
+        self.act(place, "Created", move |folder, place| folder.make(&owner, place, &content)).await
     }
 
-    /// Whether a file of this size and the folders on the way to it fit beside what is there. Where the folder itself cannot be read,
-    /// writing to it says why.
-    fn check_room(&self, place: &Place, size: usize) -> Result<(), Fault> {
-        let most = self.mebibytes.saturating_mul(1 << 20);
-        let mut bytes = u64::try_from(size).unwrap_or(u64::MAX);
-        let mut number = 1 + self.missing_folders(place);
+    /// Whether a file of this size and the folders on the way to it fit beside what is there, and beside what its owner has. Where the folder
+    /// itself cannot be read, writing to it says why.
+    fn check_room(&self, owner: &str, place: &Place, size: usize) -> Result<(), Fault> {
+        let new = || Taken {
+            bytes: u64::try_from(size).unwrap_or(u64::MAX),
+            files: 1 + self.missing_folders(place),
+        };
+        let (mut all, mut own) = (new(), new());
         let mut there = WalkDir::new(&*self.path).min_depth(1).into_iter().flatten();
-        while bytes <= most && number <= self.files {
+        while self.all.has(&all) {
+            if !self.of_user.has(&own) {
+                return Err(Fault::Full(self.of_user, " of yours"));
+            }
             let Some(entry) = there.next() else { return Ok(()) };
             let file = entry.metadata().ok().filter(|there| there.is_file());
-            bytes = bytes.saturating_add(file.map_or(0, |file| file.len()));
-            number += 1;
+            let bytes = file.map_or(0, |file| file.len());
+            let whose = if is_of(entry.path(), owner) { vec![&mut all, &mut own] } else { vec![&mut all] };
+            for taken in whose {
+                taken.bytes = taken.bytes.saturating_add(bytes);
+                taken.files += 1;
+            }
         }
-        Err(Fault::Full)
+        Err(Fault::Full(self.all, ""))
     }
 
     /// How many folders are made on the way to a place.
@@ -128,11 +181,11 @@ impl FileFolder {
             Fault::Not(what, name) => {
                 ToolError::invalid(format!("`{name}` is {what}; only files in folders are dealt with here"))
             }
-            Fault::Full => {
-                let (mebibytes, files) = (self.mebibytes, self.files);
-                let full =
-                    format!("the folder of files is full: {mebibytes} MiB and {files} files are the most");
-                ToolError::failed(full).with_feedback("The folder of files is full. Nothing more can be saved until files are deleted. Say so to the user.")
+            Fault::Full(Room { mebibytes, files }, whose) => {
+                let full = format!(
+                    "the folder of files is full: {mebibytes} MiB and {files} files{whose} are the most"
+                );
+                ToolError::failed(full).with_feedback(format!("The folder of files is full. Nothing more can be saved until files{whose} are deleted. Say so to the user."))
             }
             Fault::Io(error) => ToolError::failed(format!("{} in {}: {error}", place, self.path.display()))
                 .with_feedback("The folder for files cannot be written to. Say so to the user."),
@@ -145,8 +198,8 @@ impl FileFolder {
 enum Fault {
     Exists,
     Missing,
-    /// There is no room for more.
-    Full,
+    /// There is no room for more: how much there may be, and of whom.
+    Full(Room, &'static str),
     /// Something on the way is something else: what, and its name.
     Not(&'static str, String),
     Io(io::Error),
@@ -217,10 +270,15 @@ mod unix {
     use std::{
         fs::{DirBuilder, File},
         io::Write,
-        os::{fd::OwnedFd, unix::fs::DirBuilderExt},
+        os::{
+            fd::{AsFd, OwnedFd},
+            unix::fs::DirBuilderExt,
+        },
     };
 
     use registry_core::random_id;
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    use rustix::fs::{XattrFlags, fsetxattr};
     use rustix::{
         fs::{
             AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fsync, linkat, mkdirat, open, openat,
@@ -229,15 +287,15 @@ mod unix {
         io::{Errno, retry_on_intr},
     };
 
-    use super::{Fault, FileFolder, Place};
+    use super::{Fault, FileFolder, OWNER, Place};
 
     impl FileFolder {
         /// Makes a file where there is room for it. Where it is not made, neither are the folders on the way to it.
-        pub(super) fn make(&self, place: &Place, content: &str) -> Result<(), Fault> {
+        pub(super) fn make(&self, owner: &str, place: &Place, content: &str) -> Result<(), Fault> {
             DirBuilder::new().recursive(true).mode(0o700).create(&*self.path).map_err(Fault::Io)?;
             let _alone = self.alone()?;
-            self.check_room(place, content.len())?;
-            self.write(place, content).inspect_err(|_| self.remove_empty_folders(place))
+            self.check_room(owner, place, content.len())?;
+            self.write(owner, place, content).inspect_err(|_| self.remove_empty_folders(place))
         }
 
         /// Deletes a file, and the folders on the way to it in which nothing is left: no tool deletes those, and they count.
@@ -262,7 +320,7 @@ mod unix {
         fn remove_empty_folders(&self, place: &Place) {
             let mut folders = place.folders.clone();
             while let Some(name) = folders.pop() {
-                let above = self.open(&Place { folders: folders.clone(), name: name.clone() }, false);
+                let above = self.open(&Place { folders: folders.clone(), name: name.clone() }, None);
                 let removed = above.and_then(|above| Ok(unlinkat(&above, &name, AtFlags::REMOVEDIR)?));
                 if removed.is_err() {
                     return;
@@ -270,13 +328,14 @@ mod unix {
             }
         }
 
-        fn write(&self, place: &Place, content: &str) -> Result<(), Fault> {
-            let folder = self.open(place, true)?;
+        fn write(&self, owner: &str, place: &Place, content: &str) -> Result<(), Fault> {
+            let folder = self.open(place, Some(owner))?;
             // No path that a model writes begins with a dot.
             let id = random_id().map_err(Fault::Io)?;
             let hidden = format!(".new-{id}");
             let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mut file = File::from(openat(&folder, &hidden, new, Mode::RUSR | Mode::WUSR)?);
+            own(&file, owner);
             let written =
                 file.write_all(content.as_bytes()).and_then(|()| file.sync_all()).map_err(Fault::Io);
             // A link is refused where there is something of that name, whatever it is.
@@ -289,7 +348,7 @@ mod unix {
         }
 
         fn remove(&self, place: &Place) -> Result<(), Fault> {
-            let folder = self.open(place, false)?;
+            let folder = self.open(place, None)?;
             let found = statat(&folder, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
             let not = |what| Err(Fault::Not(what, place.to_string()));
             match FileType::from_raw_mode(found.st_mode) {
@@ -306,14 +365,16 @@ mod unix {
             Ok(fsync(&folder)?)
         }
 
-        /// The folder that a place is in, reached name by name.
-        fn open(&self, place: &Place, make: bool) -> Result<OwnedFd, Fault> {
+        /// The folder that a place is in, reached name by name. Those that are missing are made for an owner.
+        fn open(&self, place: &Place, owner: Option<&str>) -> Result<OwnedFd, Fault> {
             let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let mut opened = open(&*self.path, folder, Mode::empty())?;
             for (depth, name) in place.folders.iter().enumerate() {
-                if make {
+                let mut made_by = None;
+                if let Some(owner) = owner {
                     match mkdirat(&opened, name, Mode::RWXU) {
-                        Ok(()) | Err(Errno::EXIST) => {}
+                        Ok(()) => made_by = Some(owner),
+                        Err(Errno::EXIST) => {}
                         Err(error) => return Err(error.into()),
                     }
                 }
@@ -328,10 +389,22 @@ mod unix {
                             error => error.into(),
                         }
                     })?;
+                if let Some(owner) = made_by {
+                    own(&opened, owner);
+                }
             }
             Ok(opened)
         }
     }
+
+    /// Notes who has made a file or a folder, where the file system keeps that.
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    fn own(made: impl AsFd, owner: &str) {
+        let _ = fsetxattr(made, OWNER, owner.as_bytes(), XattrFlags::empty());
+    }
+
+    #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+    fn own(_: impl AsFd, _: &str) {}
 
     impl From<Errno> for Fault {
         fn from(error: Errno) -> Self {
@@ -344,10 +417,23 @@ mod unix {
     }
 }
 
+/// Whether this owner has made a file or a folder.
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+fn is_of(path: &Path, owner: &str) -> bool {
+    let mut kept = [0; MAX_OWNER];
+    let length = rustix::fs::lgetxattr(path, OWNER, &mut kept);
+    length.is_ok_and(|length| kept.get(..length) == Some(owner.as_bytes()))
+}
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+fn is_of(_: &Path, _: &str) -> bool {
+    false
+}
+
 #[cfg(not(unix))]
 impl FileFolder {
-    fn make(&self, place: &Place, content: &str) -> Result<(), Fault> {
-        self.check_room(place, content.len())?;
+    fn make(&self, owner: &str, place: &Place, content: &str) -> Result<(), Fault> {
+        self.check_room(owner, place, content.len())?;
         Err(Fault::Io(io::ErrorKind::Unsupported.into()))
     }
 

@@ -15,6 +15,7 @@ use crate::file_folder::FileFolder;
     example = "Write a file notes/milk.md with the words: buy milk" => {"path": "notes/milk.md", "content": "buy milk"}
 )]
 async fn create_document(
+    ctx: &ToolContext,
     folder: Resource<FileFolder>,
     /// Path in the folder of files, such as "notes/plan.md". Missing folders are created.
     #[arg(length = 1.., example = "notes/plan.md")]
@@ -22,7 +23,7 @@ async fn create_document(
     /// The text of the file.
     content: &str,
 ) -> Result<ToolResult, ToolError> {
-    folder.create(path, content).await
+    folder.create(&ctx.caller().user, path, content).await
 }
 
 #[cfg(test)]
@@ -34,7 +35,8 @@ mod tests {
     async fn t8_a_document_is_a_file_in_the_folder() {
         let whole = tempfile::tempdir().unwrap();
         let folder = Resource::new(FileFolder::new(whole.path()));
-        let result = create_document(folder, "notes/plan.md", "# Plan\n").await.unwrap();
+        let result =
+            create_document(&ToolContext::default(), folder, "notes/plan.md", "# Plan\n").await.unwrap();
         assert_eq!(result.for_model(), r#"{"created":"notes/plan.md"}"#);
         assert_eq!(std::fs::read_to_string(whole.path().join("notes/plan.md")).unwrap(), "# Plan\n");
     }

@@ -56,6 +56,8 @@ pub struct Conversation {
     pub input: Option<RawJson>,
     /// The ids of kept items that the input refers to, and that have to be known before it is whole.
     pub missing_items: Vec<String>,
+    /// What those answers had read of which the input refers to items is kept under these, as [`SeenAnswer::read`].
+    pub read: Vec<String>,
     /// Whether the first message has instructions for this request only, which are not kept.
     pub has_instructions: bool,
     /// Whether a turn begins anew where an earlier one at its place broke off: whoever keeps the conversation has what that one did, and goes

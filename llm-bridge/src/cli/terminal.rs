@@ -48,15 +48,20 @@ pub(super) fn lines(text: &str) -> String {
     escape(text, &['\n', '\t'])
 }
 
+/// A record of the log, which is written at once. Its further lines are indented: a text of somebody else cannot pass for a record.
+fn record(text: &str, colour: &[char]) -> String {
+    let keep: Vec<char> = ['\n', '\t'].iter().chain(colour).copied().collect();
+    escape(text.strip_suffix('\n').unwrap_or(text), &keep).replace('\n', "\n    ") + "\n"
+}
+
 /// Standard error for the log. Values are escaped by the log itself, but for what is invisible or turns text around.
 pub(super) struct LogWriter;
 
 impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // The log's own colours begin with the one character that it escapes in values.
-        let colour: &[char] =
-            if io::stderr().is_terminal() { &['\n', '\t', '\u{1b}'] } else { &['\n', '\t'] };
-        io::stderr().write_all(escape(&String::from_utf8_lossy(bytes), colour).as_bytes())?;
+        let colour: &[char] = if io::stderr().is_terminal() { &['\u{1b}'] } else { &[] };
+        io::stderr().write_all(record(&String::from_utf8_lossy(bytes), colour).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -67,7 +72,7 @@ impl Write for LogWriter {
 
 #[cfg(test)]
 mod tests {
-    use super::{lines, one_line};
+    use super::{lines, one_line, record};
 
     #[test]
     fn g4_nothing_untrusted_steers_the_terminal() {
@@ -86,6 +91,17 @@ mod tests {
         ] {
             assert_eq!(one_line(text), shown);
         }
+    }
+
+    #[test]
+    fn a46_no_text_within_a_record_of_the_log_looks_like_another() {
+        let forged = "ERROR error=no\n2026-01-01 INFO root was here\r\u{1b}[2J\n\n";
+        let shown = "ERROR error=no\n    2026-01-01 INFO root was here\\r\\u{1b}[2J\n    \n";
+        assert_eq!(record(forged, &[]), shown);
+        assert_eq!(
+            record("INFO \u{1b}[2mall\u{1b}[0m well\n", &['\u{1b}']),
+            "INFO \u{1b}[2mall\u{1b}[0m well\n"
+        );
     }
 
     #[test]

@@ -38,8 +38,8 @@ use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use approval::TakesAnswerAlone;
+pub(crate) use ids::Named;
 pub use ids::UniqueIds;
-pub(crate) use ids::in_use;
 pub(crate) use names::names;
 pub use settings::McpSettings;
 

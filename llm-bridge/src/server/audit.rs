@@ -17,7 +17,7 @@ use axum::{
 use futures_util::stream;
 use jiff::Timestamp;
 use registry_core::{
-    Origin,
+    Origin, UserPlaces,
     guard::{
         audit::log::{AuditCursor, AuditEventKind, AuditFilter, AuditLog, ChainedRecord, OriginFilter},
         gate::Verdict,
@@ -27,7 +27,7 @@ use registry_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
     App,
@@ -46,8 +46,10 @@ const JSON_LINES: &str = "application/x-ndjson";
 
 /// So many records are sent where no limit is named.
 const DEFAULT_LIMIT: usize = 50;
-/// So many are sent at most, and read at a time for an export.
+/// So many are sent at most.
 const MAX_LIMIT: usize = 1000;
+/// So many are read at a time for an export: they are in memory until the client has read them.
+const EXPORTED_AT_ONCE: usize = 100;
 /// So many signed heads can be given for a verification: each costs a check of its signature with every key.
 const MAX_HEADS: usize = 10_000;
 /// So many public keys can be given with them.
@@ -64,12 +66,15 @@ pub struct AuditReading {
     keys: Option<Arc<dyn SignAudit>>,
     /// One at a time of those that may read all records: verifications, and searches for what no column says.
     one: Arc<Semaphore>,
+    /// One export of each admin.
+    exports: Arc<UserPlaces>,
 }
 
 impl AuditReading {
     /// Reads this log.
     pub fn new(log: Arc<dyn AuditLog>, verify: impl VerifyAudit + 'static) -> Self {
-        Self { log, verify: Arc::new(verify), keys: None, one: Arc::new(Semaphore::new(1)) }
+        let verify = Arc::new(verify);
+        Self { log, verify, keys: None, one: Arc::new(Semaphore::new(1)), exports: Arc::default() }
     }
 
     /// The same, and its heads are signed.
@@ -78,8 +83,8 @@ impl AuditReading {
         Self { keys: Some(Arc::new(keys)), ..self }
     }
 
-    async fn alone(&self) -> Result<SemaphorePermit<'_>, ApiError> {
-        self.one.acquire().await.map_err(|fault| ApiError::internal(fault.to_string()))
+    async fn alone(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        Arc::clone(&self.one).acquire_owned().await.map_err(|fault| ApiError::internal(fault.to_string()))
     }
 }
 
@@ -270,13 +275,15 @@ pub(super) fn list_operation() -> Operation {
     .query_number("before", "Only records behind those that were read: `next` of their answer.", 0, i64::MAX)
     .query_number("limit", "At most so many, up to 1000; 50 where it is not said.", 1, MAX_LIMIT as i64)
     .answers::<AuditList>(200, "The records.")
+    .refuses(503, "As much of the admin's requests is under way as may be (`server_busy`).")
+    .retry_after(503)
 }
 
 pub(super) async fn list(
     State(app): State<App>,
     Admin(identity): Admin,
     QueryParameters(wanted): QueryParameters<Wanted>,
-) -> Result<Json<AuditList>, ApiError> {
+) -> Result<Response, ApiError> {
     let limit = wanted.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(ApiError::invalid("limit", format!("`limit` goes from 1 to {MAX_LIMIT}")));
@@ -286,10 +293,17 @@ pub(super) async fn list(
     let filter = AuditFilter { newest_first: true, beyond, limit, ..filter };
     let reading = reading(&app)?;
     let reads_all = filter.origin.is_some() || filter.verdict.is_some();
-    let _one = if reads_all { Some(reading.alone().await?) } else { None };
-    let records = reading.log.list(&filter).await?;
-    let next = records.last().filter(|_| records.len() == limit).map(|record| record.position);
-    Ok(Json(AuditList { records: records.into_iter().map(ListedRecord::from).collect(), next }))
+    let one = if reads_all { Some(reading.alone().await?) } else { None };
+    let log = Arc::clone(&reading.log);
+    let read = async move {
+        let _one = one;
+        log.list(&filter).await
+    };
+    let shown = move |records: Vec<ChainedRecord>| {
+        let next = records.last().filter(|_| records.len() == limit).map(|record| record.position);
+        AuditList { records: records.into_iter().map(ListedRecord::from).collect(), next }
+    };
+    identity.read_json(read, shown).await
 }
 
 pub(super) fn export_operation() -> Operation {
@@ -308,19 +322,23 @@ pub(super) async fn export(
     Admin(identity): Admin,
     QueryParameters(wanted): QueryParameters<Wanted>,
 ) -> Result<Response, ApiError> {
-    let log = Arc::clone(&reading(&app)?.log);
+    let reading = reading(&app)?;
+    let log = Arc::clone(&reading.log);
     if wanted.limit.is_some() || wanted.before.is_some() {
         return Err(ApiError::invalid("query", "an export has all records; leave out `limit` and `before`"));
     }
-    let filter = AuditFilter { limit: MAX_LIMIT, ..wanted.filter(identity.registry.tenant())? };
+    let tenant = identity.registry.tenant();
+    let filter = AuditFilter { limit: EXPORTED_AT_ONCE, ..wanted.filter(tenant)? };
+    let place = reading.exports.enter(tenant, &identity.caller.user).await;
     // What fails at once is an error, and not an answer that breaks off.
     let first = log.list(&filter).await?;
     let pages = stream::unfold(Some((first, filter)), move |page| {
+        let _place = &place;
         let log = Arc::clone(&log);
         async move {
             let (records, mut filter) = page?;
             let lines = lines_of(&records);
-            if records.len() < MAX_LIMIT {
+            if records.len() < EXPORTED_AT_ONCE {
                 return Some((lines, None));
             }
             filter.beyond.get_or_insert_default().advance(&records);

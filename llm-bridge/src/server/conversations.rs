@@ -132,7 +132,7 @@ pub(super) async fn with_items(
         let response = response_of_item(&id).ok_or_else(|| no_item(&id, ConversationError::Unknown))?;
         by_response.entry(response).or_default().insert(id);
     }
-    let (mut kept, mut read) = (KeptItems::new(), 0);
+    let (mut kept, mut marks, mut read) = (KeptItems::new(), Vec::new(), 0);
     for (at, (response, mut wanted)) in by_response.into_iter().enumerate() {
         let any = wanted.iter().next().cloned().unwrap_or_default();
         let failed = |error| no_item(&any, error);
@@ -141,18 +141,24 @@ pub(super) async fn with_items(
         conversations.check_read(at + 1, read).map_err(failed)?;
         identity.hold(stored.messages.len() + stored.given.len())?;
         let size = stored.messages.len() + stored.given.len();
-        let find = move || items_of(&stored, |item| wanted.take(id_of(item)?)).map(|found| (found, wanted));
-        let (found, missing) =
+        let find = move || {
+            let found = items_of(&stored, |item| wanted.take(id_of(item)?))?;
+            Ok((found, wanted, self::kept(&stored).read()?))
+        };
+        let (found, missing, read_by) =
             decode(identity.sender(), size, find).await?.map_err(|error| not_read(&error))?;
         if let Some(id) = missing.iter().next() {
             return Err(no_item(id, ConversationError::Unknown).into());
         }
         kept.extend(found);
+        marks.extend(read_by);
     }
     let body_size = body.len();
     let read = move || ResponsesFront.decode_with(&headers, &body, &kept);
-    let decoded = decode(identity.sender(), body_size, read).await?;
-    Ok(decoded.map_err(Failure::from)?)
+    let mut decoded = decode(identity.sender(), body_size, read).await?.map_err(Failure::from)?;
+    // An item may be all of its conversation that comes.
+    decoded.request.conversation.read = marks;
+    Ok(decoded)
 }
 
 /// The items of a response that `wanted` gives an id for.

@@ -49,7 +49,7 @@ use super::{
     routes::Routes,
 };
 use crate::{
-    mcp::{McpServer, TakesAnswerAlone, Visitor, in_use},
+    mcp::{McpServer, TakesAnswerAlone, Visitor},
     takeover::{Elsewhere, Message, Takeover},
     traces,
 };
@@ -327,13 +327,15 @@ async fn serve(
     let (service, caller) = (&service, &identity);
     let running = &mcp.running;
     let handle = move |mut request: Request, message: Bytes| async move {
-        let mut taken = None;
-        if let Some((session, id)) = session_of(request.headers()).zip(ids::of(caller, &message).await?) {
-            let Some((holds, sent)) = running.take(caller, session, &id).await else {
-                return Ok(batch::refusal(-32600, Some(&id), &in_use(&id)));
+        let mut taken = Vec::new();
+        let read = ids::of(caller, &message).await?;
+        if let Some((session, (id, names))) = session_of(request.headers()).zip(read) {
+            let (holds, sent) = match running.take(caller, session, &names).await {
+                Ok(held) => held,
+                Err(other) => return Ok(batch::refusal(-32600, Some(&id), &other.in_use())),
             };
             request.extensions_mut().insert(holds);
-            taken = Some(sent);
+            taken = sent;
         }
         let service = service.clone();
         let handling = Box::pin(async move { service.handle(request).await });

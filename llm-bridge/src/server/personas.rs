@@ -19,6 +19,7 @@ use super::{
     identity::Identity,
     name::Name,
     openapi::Operation,
+    pages::{Page, named},
     query::QueryParameters,
 };
 use crate::{
@@ -45,15 +46,22 @@ struct ListedPersona {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct PersonaList {
     personas: Vec<ListedPersona>,
+    /// `after` of the next request; null where there are no more.
+    next: Option<String>,
 }
 
 pub(super) fn list_operation() -> Operation {
-    Operation::new(Method::GET, "Personas", "list_personas", "The personas that the user may call under")
-        .details("An admin sees all, with their users.")
-        .answers::<PersonaList>(200, "The personas, by name.")
+    let operation =
+        Operation::new(Method::GET, "Personas", "list_personas", "The personas that the user may call under")
+            .details("An admin sees all, with their users.")
+            .answers::<PersonaList>(200, "The personas, by name.");
+    Page::operation(operation)
 }
 
-pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<PersonaList>, ApiError> {
+pub(super) async fn list(
+    Extension(identity): Extension<Identity>,
+    page: Page,
+) -> Result<Json<PersonaList>, ApiError> {
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let is_admin = identity.caller.level >= Permission::Admin;
     let users = match is_admin {
@@ -64,11 +72,12 @@ pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Jso
     let own = own.map_or(&[][..], |user| &user.personas);
     let mut personas = store.personas(tenant).await?;
     personas.retain(|persona| is_admin || personas::may_use(own, &persona.name));
+    let (personas, next) = page.of(personas, |persona| named(&persona.name));
     let listed = |persona: Persona| {
         let users = is_admin.then(|| users_of(&users, &persona.name));
         ListedPersona { persona, users }
     };
-    Ok(Json(PersonaList { personas: personas.into_iter().map(listed).collect() }))
+    Ok(Json(PersonaList { personas: personas.into_iter().map(listed).collect(), next }))
 }
 
 /// A new persona.

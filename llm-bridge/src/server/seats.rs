@@ -113,6 +113,8 @@ struct Taken {
 pub(super) struct UserShare {
     shares: Arc<Shares>,
     user: (String, String),
+    /// An admin has any number of requests under way, and so many bytes beside those of all users.
+    is_admin: bool,
     bytes: usize,
 }
 
@@ -127,17 +129,14 @@ impl Shares {
     /// # Errors
     /// 429 and 503, which say so.
     pub(super) fn enter(self: &Arc<Self>, identity: &Identity, requests: &Requests) -> Result<(), ApiError> {
-        if identity.caller.level >= Permission::Admin {
-            requests.hold(None);
-            return Ok(());
-        }
-        if requests.are_reserved() {
+        let is_admin = identity.caller.level >= Permission::Admin;
+        if !is_admin && requests.are_reserved() {
             let message = "the server has as many requests under way as it may; try again";
             let busy = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "server_busy", message);
             return Err(busy.retry_after(1));
         }
         let user = (identity.registry.tenant().to_owned(), identity.caller.user.to_string());
-        let share = self.take(user).ok_or_else(|| {
+        let share = self.take(user, is_admin).ok_or_else(|| {
             let message = format!("{} requests of yours are under way; wait for some to end", self.most);
             ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message).retry_after(1)
         })?;
@@ -145,14 +144,14 @@ impl Shares {
         Ok(())
     }
 
-    fn take(self: &Arc<Self>, user: (String, String)) -> Option<UserShare> {
+    fn take(self: &Arc<Self>, user: (String, String), is_admin: bool) -> Option<UserShare> {
         let mut under_way = self.under_way.lock();
         let taken = under_way.users.entry(user.clone()).or_default();
-        if taken.requests >= self.most {
+        if !is_admin && taken.requests >= self.most {
             return None;
         }
         taken.requests += 1;
-        Some(UserShare { shares: Arc::clone(self), user, bytes: 0 })
+        Some(UserShare { shares: Arc::clone(self), user, is_admin, bytes: 0 })
     }
 }
 
@@ -162,9 +161,11 @@ impl UserShare {
         let mut under_way = self.shares.under_way.lock();
         let UnderWay { bytes: of_all, users } = &mut *under_way;
         let Some(taken) = users.get_mut(&self.user) else { return false };
-        let may_come = *of_all + bytes <= MAX_BODIES && taken.bytes + bytes <= MAX_BODIES_OF_USER;
+        let of_users = if self.is_admin { 0 } else { bytes };
+        let may_come =
+            (self.is_admin || *of_all + bytes <= MAX_BODIES) && taken.bytes + bytes <= MAX_BODIES_OF_USER;
         if may_come {
-            *of_all += bytes;
+            *of_all += of_users;
             taken.bytes += bytes;
             self.bytes += bytes;
         }
@@ -176,7 +177,7 @@ impl Drop for UserShare {
     fn drop(&mut self) {
         let mut under_way = self.shares.under_way.lock();
         let UnderWay { bytes, users } = &mut *under_way;
-        *bytes -= self.bytes;
+        *bytes -= if self.is_admin { 0 } else { self.bytes };
         if let Some(taken) = users.get_mut(&self.user) {
             taken.bytes -= self.bytes;
             taken.requests -= 1;
@@ -242,10 +243,11 @@ mod tests {
     fn a11_a_user_has_a_share_of_what_is_under_way() {
         let shares = Shares::new(8);
         let user = |tenant: &str| (tenant.to_owned(), "ada".to_owned());
-        let mut held = vec![shares.take(user("default")).unwrap(), shares.take(user("default")).unwrap()];
-        assert!(shares.take(user("default")).is_none() && shares.take(user("acme")).is_some());
+        let take = |tenant| shares.take(user(tenant), false);
+        let mut held = vec![take("default").unwrap(), take("default").unwrap()];
+        assert!(take("default").is_none() && take("acme").is_some());
         held.pop();
-        assert!(shares.take(user("default")).is_some());
+        assert!(take("default").is_some());
         drop(held);
         assert!(shares.under_way.lock().users.is_empty());
     }
@@ -253,15 +255,18 @@ mod tests {
     #[test]
     fn a7_the_bodies_under_way_are_bounded_for_a_user_and_in_all() {
         let shares = Shares::new(100);
-        let take = |user: &str| shares.take(("default".to_owned(), user.to_owned())).unwrap();
+        let take = |user: &str| shares.take(("default".to_owned(), user.to_owned()), user == "root").unwrap();
         let mut ada = [take("ada"), take("ada")];
         assert!(ada[0].receive(MAX_BODIES_OF_USER - 5) && ada[1].receive(5) && !ada[1].receive(1));
         let mut others: Vec<_> = (0..4).map(|user| take(&user.to_string())).collect();
         let came = others.iter_mut().map(|share| share.receive(MAX_BODIES_OF_USER));
         assert_eq!(came.collect::<Vec<_>>(), [true, true, true, false]);
+        // An admin's are bounded as well, and neither have their room nor take any of it.
+        let mut root = take("root");
+        assert!(root.receive(MAX_BODIES_OF_USER) && !root.receive(1) && !take("root").receive(1));
         drop(ada);
         assert!(others[3].receive(MAX_BODIES_OF_USER));
-        drop(others);
+        drop((others, root));
         assert_eq!(shares.under_way.lock().bytes, 0);
     }
 }

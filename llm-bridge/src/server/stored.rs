@@ -4,6 +4,7 @@
 use std::sync::LazyLock;
 
 use axum::{
+    body::Bytes,
     http::header,
     response::{IntoResponse, Response},
 };
@@ -52,11 +53,14 @@ impl Identity {
     ) -> Result<Response, ApiError> {
         let written = async move {
             let read = read.await.map_err(Into::into)?;
-            let write = spawn_blocking(move || serde_json::to_vec(&shown(read)));
+            let write = spawn_blocking(move || {
+                // It may wait long for its client.
+                serde_json::to_vec(&shown(read)).map(Vec::into_boxed_slice)
+            });
             let written = write.await.map_err(|_| ApiError::internal("the server is being stopped"))?;
             written.map_err(|fault| ApiError::internal(fault.to_string()))
         };
-        let body = self.read(written, Vec::len).await?;
-        Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+        let body = self.read(written, |body| body.len()).await?;
+        Ok(([(header::CONTENT_TYPE, "application/json")], Bytes::from(body)).into_response())
     }
 }

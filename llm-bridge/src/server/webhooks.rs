@@ -19,6 +19,7 @@ use super::{
     identity::Identity,
     name::Name,
     openapi::Operation,
+    pages::Page,
 };
 
 /// Where changes are told.
@@ -43,29 +44,34 @@ pub(super) async fn endpoints(State(app): State<App>, Admin(identity): Admin) ->
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DeadLetterList {
     dead_letters: Vec<DeadLetter>,
+    /// `after` of the next request; null where there are no more.
+    next: Option<String>,
 }
 
 pub(super) fn list_operation() -> Operation {
-    Operation::new(
+    let operation = Operation::new(
         Method::GET,
         "Webhooks",
         "list_dead_letters",
         "The tenant's messages that could not be delivered",
     )
     .answers::<DeadLetterList>(200, "The messages, oldest first.")
-    .refuses(403, NOT_ADMIN)
+    .refuses(403, NOT_ADMIN);
+    Page::operation(operation)
 }
 
 pub(super) async fn list(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
+    page: Page,
 ) -> Result<Json<DeadLetterList>, ApiError> {
     identity.require(Permission::Admin, "reading dead letters")?;
     let dead_letters = match &app.settings.webhooks {
         Some(webhooks) => webhooks.dead_letters(identity.registry.tenant()).await?,
         None => Vec::new(),
     };
-    Ok(Json(DeadLetterList { dead_letters }))
+    let (dead_letters, next) = page.of(dead_letters, |letter| (letter.ts, letter.id.clone()));
+    Ok(Json(DeadLetterList { dead_letters, next }))
 }
 
 pub(super) fn redeliver_operation() -> Operation {

@@ -49,7 +49,9 @@ pub(super) async fn assemble(
     offer.found.add_earlier(&request.conversation.found);
     let owner = (backend.registry().tenant(), offer.context.caller().user.as_str());
     let resuming = resuming.map(|turn| Resuming { turn, state: backend.registry().state_store() });
-    let place = backend.transcripts.put_back(owner, model, &mut request.messages, answers, resuming).await;
+    let mut place =
+        backend.transcripts.put_back(owner, model, &mut request.messages, answers, resuming).await;
+    place.read.add(&backend.transcripts.read_before(owner, &request.conversation.read).await);
     offer.found.add_earlier(&place.found);
     backend.fit_pictures(&mut request.messages).await;
     let settings = backend.settings();

@@ -1,7 +1,13 @@
 //! Calls that the model server reads itself, put together from their pieces.
 
+use registry_core::text::cut;
 use serde::de::IgnoredAny;
 use toolrack_apis::{CallInput, CallPiece, Passing};
+
+/// The longest id of a call that is taken from a model server, in bytes: the audit has it with each record. One that is longer counts as left out.
+const MAX_ID: usize = 256;
+/// So much is read of a call's name, in bytes; no tool has as long a one.
+const MAX_NAME: usize = 256;
 
 /// A call, put together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,7 +95,9 @@ impl NativeCalls {
     }
 
     /// Takes a piece; which call it belongs to.
-    pub(crate) fn push(&mut self, piece: CallPiece) -> usize {
+    pub(crate) fn push(&mut self, mut piece: CallPiece) -> usize {
+        piece.id = piece.id.filter(|id| id.len() <= MAX_ID);
+        piece.name = piece.name.map(|name| cut(name, MAX_NAME));
         let at = self.continued_by(&piece).unwrap_or(self.0.len());
         match self.0.get_mut(at) {
             Some(call) => {
@@ -190,6 +198,19 @@ mod tests {
 
     fn expect(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         pairs.iter().map(|(name, arguments)| ((*name).to_owned(), (*arguments).to_owned())).collect()
+    }
+
+    #[test]
+    fn a45_ids_and_names_have_so_many_bytes_and_no_more() {
+        let mut calls = NativeCalls::default();
+        for extra in [0, 1] {
+            let (id, name) = ("i".repeat(MAX_ID + extra), "n".repeat(MAX_NAME + extra));
+            calls.push(piece(Some(extra as u64), &id, &name, "{}"));
+        }
+        let lengths =
+            calls.into_calls().into_iter().map(|call| (call.id.map(|id| id.len()), call.name.len()));
+        let cut = MAX_NAME + "…".len();
+        assert_eq!(lengths.collect::<Vec<_>>(), [(Some(MAX_ID), MAX_NAME), (None, cut)]);
     }
 
     #[test]

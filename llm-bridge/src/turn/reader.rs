@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, iter, sync::Arc};
 
-use registry_core::Origin;
+use registry_core::{Origin, text::cut};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use toolrack_apis::{CallInput, FinishReason, Passing, Piece, TurnEvent, Usage};
@@ -43,6 +43,9 @@ const MOST_CALLS: usize = 1024;
 
 /// About how much text an event has at most, in bytes: the events that wait for a slow client are counted, not measured.
 const EVENT_TEXT: usize = 4096;
+
+/// So much is kept of a model server's word for why an answer ended, in bytes.
+const MAX_REASON: usize = 64;
 
 /// Takes the pieces of one answer.
 pub(super) struct Reader {
@@ -123,6 +126,9 @@ impl Reader {
             Piece::Call(piece) => {
                 let at = self.native.push(piece);
                 self.announce(at, events);
+            }
+            Piece::Finish(FinishReason::Other(word)) => {
+                self.finish = Some(FinishReason::Other(cut(word, MAX_REASON)));
             }
             Piece::Finish(reason) => self.finish = Some(reason),
             Piece::Usage(usage) => self.usage = Some(usage),

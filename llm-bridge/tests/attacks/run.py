@@ -842,6 +842,20 @@ def _(server):
         refused(answer, 200)
 
 
+@row("A45", "a model server whose calls have ids and names of megabytes, and ends for a reason of megabytes", disk=4 * MIB)
+def _(server):
+    large = [call(letter * (2 * MIB), at=at) for at, letter in enumerate("ab")]
+    named = [{**call("calculate", '{"expression": "%d"}' % at, at), "id": letter * (2 * MIB)} for at, letter in enumerate("cd", 2)]
+    Model.script = lambda request: [chunk(role="assistant", content="done"), chunk(finish="r" * (2 * MIB))] \
+        if request["messages"][-1]["role"] == "tool" else [chunk(role="assistant"), *(chunk(tool_calls=[one]) for one in large + named), chunk(finish="tool_calls")]
+    status, text = server.chat(USER)
+    expect(status == 200 and "done" in text and len(text) < MIB // 4, f"{status}, {len(text)} bytes")
+    chat = chat_of(server, "Go.")
+    status, text = server.request("GET", chat)
+    expect(status == 200 and "done" in text and len(text) < MIB // 4, f"{status}, {len(text)} bytes")
+    refused(server.request("DELETE", chat), 204)
+
+
 @row("A33", "ends of sign-ins on all connections, while the provider takes its time")
 def _(server):
     begun = base64.urlsafe_b64encode(json.dumps({"state": "s", "nonce": "n", "verifier": "v", "to": "/"}).encode()).decode().rstrip("=")
@@ -963,6 +977,22 @@ def _(server):
             one.close()
     for one in waits():
         refused(server.request("POST", f"/api/approvals/{one['id']}", {"approve": False}), 200)
+
+
+@row("A47", "records of the audit with large arguments, listed and exported by many at once and not read", memory=600 * MIB, disk=200 * MIB)
+def _(server):
+    for number in range(400):
+        refused(server.execute("calculate", expression=f"{number}" + "1" * (60 << 10)), 422)
+    for path in ("/api/audit?limit=1000", "/api/audit/export"):
+        head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.keys['root']}\r\n\r\n".encode()
+        readers = [server.socket() for _ in range(CONNECTIONS // 4)]
+        try:
+            for one in readers:
+                one.sendall(head)
+            others_are_served(server, 10)
+        finally:
+            for one in readers:
+                one.close()
 
 
 @row("A44", "chats with settings as long as they may be, listed by many at once", disk=64 * MIB)

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use llm_bridge::server::Access;
 use registry_core::{
-    Caller, Permission,
-    store::{ApiKey, Store, User},
+    Caller, Change, Permission, Registry, RegistryEvent,
+    store::{ApiKey, DeadLetter, DeadLetters, MemoryDeadLetters, Persona, Store, User},
 };
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use toolrack_http::webhook::{WebhookSettings, Webhooks};
 use toolrack_stores::schedule::{Job, Jobs, MemoryJobs, Schedule};
 
 use crate::{b17_console::send, t_access::Rack};
@@ -21,7 +22,7 @@ async fn read_on(rack: &Rack, key: &str, name: &str, limit: usize) -> (Vec<Value
         let path = format!("/api/{name}?limit={limit}{after}");
         let (status, answer) = send(rack, Method::GET, &path, key, Value::Null).await;
         assert_eq!(status, StatusCode::OK, "{path}: {answer}");
-        let list = answer[name].as_array().unwrap();
+        let list = answer[name.replace('-', "_")].as_array().unwrap();
         assert!(list.len() <= limit, "{path}");
         all.extend(list.iter().cloned());
         pages += 1;
@@ -29,6 +30,26 @@ async fn read_on(rack: &Rack, key: &str, name: &str, limit: usize) -> (Vec<Value
             Some(next) => after = format!("&after={next}"),
             None => return (all, pages),
         }
+    }
+}
+
+fn letter(number: i64, now: Timestamp) -> DeadLetter {
+    let event = RegistryEvent {
+        tenant: "default".into(),
+        tool: "echo".into(),
+        change: Change::Disabled,
+        version: None,
+        elsewhere: false,
+        ts: now,
+    };
+    DeadLetter {
+        id: format!("msg_{number}"),
+        url: "http://a/hook".into(),
+        event,
+        attempts: 5,
+        cause: "it answered 500".into(),
+        ts: now + SignedDuration::from_hours(number / 3),
+        endpoint: "ff00".into(),
     }
 }
 
@@ -53,9 +74,16 @@ async fn u29_long_lists_have_pages_and_leave_nothing_out() {
         assert!(jobs.add(job, 100).await.unwrap());
     }
     let schedule = Schedule::new(jobs);
+    let letters = Arc::new(MemoryDeadLetters::default());
+    for number in 0..7 {
+        letters.push(letter(number, now), 100).await.unwrap();
+    }
+    let registry = Registry::builder().without_compiled().build().unwrap();
+    let webhooks = Webhooks::start(&registry, Vec::new(), letters, WebhookSettings::default()).unwrap();
     let rack = Rack::start_set(Caller::new("local", Permission::User), |settings| {
         settings.access = Access::default();
         settings.schedule = Some(schedule);
+        settings.webhooks = Some(webhooks);
     })
     .await;
     let root = rack.user("default", "root", Permission::Admin).await;
@@ -68,6 +96,8 @@ async fn u29_long_lists_have_pages_and_leave_nothing_out() {
             created_at: now,
         };
         rack.store.put_user("default", user).await.unwrap();
+        let (name, allowed_modules) = (format!("persona{number}"), ["local".to_owned()].into());
+        rack.store.put_persona("default", Persona { name, allowed_modules, created_at: now }).await.unwrap();
         let (key, _) = ApiKey::generate("default", "ada", false, now).unwrap();
         assert!(rack.store.put_key(key).await.unwrap());
         let call = json!({"tool_name": "files.erase", "arguments": {"text": format!("{number}")}});
@@ -77,6 +107,9 @@ async fn u29_long_lists_have_pages_and_leave_nothing_out() {
         (&root, "users", 7),
         (&root, "keys", 7),
         (&root, "jobs", 7),
+        (&root, "dead-letters", 7),
+        (&root, "personas", 5),
+        (&ada, "personas", 5),
         (&root, "approvals", 5),
         (&ada, "approvals", 5),
     ] {

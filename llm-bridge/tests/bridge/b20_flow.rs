@@ -238,6 +238,24 @@ async fn b20_a_mark_stays_where_a_client_sends_an_earlier_question_in_other_word
 }
 
 #[tokio::test]
+async fn b20_a_mark_stays_where_only_the_answer_is_referred_to() {
+    let fetch = one("fetch_webpage", &json!({"url": "https://example.org"}));
+    let remember = one("remember", &json!({"text": "cheese"}));
+    let replies = [fetch.into(), Answer::text("Cheese.").into(), remember.into(), Answer::text("Ok.").into()];
+    let rack = setup("Remember the cheese.").start(replies).await;
+    let respond = async |input: Value| -> Value {
+        let body = json!({"model": "m", "input": input, "toolrack": {"approval_wait_seconds": 0}});
+        let sent = rack.client.post(rack.url("/v1/responses")).json(&body).send();
+        sent.await.unwrap().json().await.unwrap()
+    };
+    let first = respond(json!("What does https://example.org say?")).await;
+    let answer = first["output"].as_array().unwrap().last().unwrap();
+    let reference = json!({"type": "item_reference", "id": answer["id"]});
+    respond(json!([reference, {"role": "user", "content": "Go on."}])).await;
+    assert_eq!((ran(&rack), rack.upstream.asked().len()), (vec!["fetch_webpage".to_owned()], 4));
+}
+
+#[tokio::test]
 async fn b20_a_mark_stays_where_no_transcripts_are_kept() {
     let transcripts = TranscriptLimits { are_kept: false, ..TranscriptLimits::DEFAULT };
     let limits = ConversationLimits { transcripts, ..ConversationLimits::default() };

@@ -73,6 +73,41 @@ def streams(client):
     expect(got.status == 200 and got.text.rstrip().endswith("data: [DONE]"), f"{got.status} {got.text[-500:]}")
 
 
+def in_events(client, path, body, **headers):
+    """The JSON of all events, or lines, of a stream."""
+    got = client.send("POST", path, body, **headers)
+    expect(got.status == 200, f"{got.status} {got.text[:400]}")
+    lines = (line.removeprefix("data: ") for line in got.text.splitlines())
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def speaks_anthropic(client):
+    question, answer = client.sum()
+    body = {"model": "demo", "max_tokens": 1000, "messages": [{"role": "user", "content": question}]}
+    whole = client.post("/v1/messages", body, x_api_key=client.key)
+    said("".join(block.get("text", "") for block in whole["content"]), answer)
+    events = in_events(client, "/v1/messages", {**body, "stream": True})
+    said("".join(event["delta"].get("text", "") for event in events if event["type"] == "content_block_delta"), answer)
+    expect(events[-1]["type"] == "message_stop", f"{events[-3:]}")
+
+
+def speaks_gemini(client):
+    question, answer = client.sum()
+    body = {"contents": [{"role": "user", "parts": [{"text": question}]}]}
+    text = lambda reply: "".join(part.get("text", "") for part in reply["candidates"][0]["content"].get("parts", []))
+    said(text(client.post("/v1beta/models/demo:generateContent", body, x_goog_api_key=client.key)), answer)
+    said("".join(map(text, in_events(client, "/v1beta/models/demo:streamGenerateContent?alt=sse", body))), answer)
+
+
+def speaks_ollama(client):
+    question, answer = client.sum()
+    body = {"model": "demo", "messages": [{"role": "user", "content": question}]}
+    said(client.post("/api/chat", {**body, "stream": False})["message"]["content"], answer)
+    lines = in_events(client, "/api/chat", body)
+    said("".join(line["message"]["content"] for line in lines), answer)
+    expect(lines[-1]["done"] is True, f"{lines[-1]}")
+
+
 def executes(client):
     first, second = client.dice.randrange(1000), client.dice.randrange(1000)
     found = client.post("/execute", {"tool_name": "calculate", "arguments": {"expression": f"{first} + {second}"}})
@@ -146,7 +181,7 @@ def is_refused(answer, *statuses):
 
 def nonsense(client):
     body = client.dice.choice(["", "{", "[" * 50_000, '{"messages": 7}', '{"messages": [{"role": "user"', "\0" * 100, '"\\ud800"'])
-    path = client.dice.choice(["/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat", "/api/chats", "/execute", "/mcp"])
+    path = client.dice.choice(["/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1beta/models/demo:generateContent", "/api/chat", "/api/chats", "/execute", "/mcp"])
     is_refused(client.send("POST", path, body), 400, 406, 413, 415, 422)
 
 
@@ -178,7 +213,8 @@ def forged_heads(client):
 def anothers_things(client):
     """Ids that belong to somebody else, or to nobody."""
     word = client.dice.randbytes(8).hex()
-    for method, path, body in (("GET", f"/api/chats/chat_{word}", None), ("POST", f"/api/chats/chat_{word}/turn", {"content": "Go."}),
+    item = {"model": "demo", "input": [{"type": "item_reference", "id": f"msg_{word * 3}"}]}
+    for method, path, body in (("POST", "/v1/responses", item), ("GET", f"/api/chats/chat_{word}", None), ("POST", f"/api/chats/chat_{word}/turn", {"content": "Go."}),
                                ("POST", f"/api/approvals/{word}", {"approve": True}), ("POST", f"/api/questions/{word}", {"decline": True}),
                                ("GET", f"/v1/responses/resp_{word}", None), ("GET", f"/api/files/{word}/x", None),
                                ("GET", f"/api/traces/{word}", None), ("DELETE", "/api/documents?path=../../etc/passwd", None),
@@ -236,6 +272,47 @@ def leaves(client):
         connection.recv(client.dice.choice([1, 100, 1000]))
 
 
+def ask_on(client, connection):
+    """Asks for an answer in Ollama's lines on an open connection."""
+    body = json.dumps({"model": "demo", "messages": [{"role": "user", "content": client.sum()[0]}]}).encode()
+    connection.sendall(b"POST /api/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\n"
+                       b"Content-Length: %d\r\n\r\n%s" % (client.key.encode(), len(body), body))
+
+
+def reads_nothing(client):
+    """Asks again and again, and reads no answer."""
+    with client.socket() as connection:
+        for _ in range(5):
+            ask_on(client, connection)
+        time.sleep(client.dice.random())
+
+
+def half_closes(client):
+    """Says that nothing more will come, when all has come."""
+    with client.socket() as connection:
+        ask_on(client, connection)
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(1000)
+
+
+def one_token_for_all(client):
+    """Calls of an MCP session with one progress token, at once and left at once."""
+    accept = {"Accept": "application/json, text/event-stream"}
+    begun = client.send("POST", "/mcp", INITIALIZE, **accept)
+    is_refused(begun, 200, 429)
+    if begun.status == 200:
+        session = begun.getheader("mcp-session-id")
+        for number in range(3):
+            call = {"jsonrpc": "2.0", "id": 2 + number, "method": "tools/call", "params": {
+                "name": "hostile_late", "arguments": {}, "_meta": {"progressToken": "t"}}}
+            body = json.dumps(call).encode()
+            with client.socket() as connection:
+                connection.sendall(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\n"
+                                   b"Accept: application/json, text/event-stream\r\nMcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n%s"
+                                   % (client.key.encode(), session.encode(), len(body), body))
+        is_refused(client.send("DELETE", "/mcp", Mcp_Session_Id=session, **accept), 200, 202, 204)
+
+
 def dawdles(client):
     """Never comes to the end of what it says."""
     with client.socket() as connection:
@@ -243,6 +320,7 @@ def dawdles(client):
         time.sleep(client.dice.random())
 
 
-HONEST = [chats, streams, executes, lists, keeps_a_chat, continues_a_response, adds_a_document, speaks_mcp]
+HONEST = [chats, streams, speaks_anthropic, speaks_gemini, speaks_ollama, executes, lists, keeps_a_chat, continues_a_response, adds_a_document, speaks_mcp]
 HOSTILE = [nonsense, unknown_tools, over_the_limit, wrong_keys, forged_heads, anothers_things, many_values, hoards_sessions, leaves_a_chat,
-           asks_for_erasure, calls_hostile_tools, too_large, leaves, dawdles]
+           asks_for_erasure, calls_hostile_tools, too_large, leaves, reads_nothing, half_closes, one_token_for_all,
+           dawdles]

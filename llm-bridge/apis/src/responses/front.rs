@@ -81,6 +81,7 @@ impl ResponsesFront {
             earlier: Vec::new(),
             answers: Vec::new(),
             found: Vec::new(),
+            read: Vec::new(),
         };
         let instructions = instructions.map(|text| Message::text(Role::System, text));
         let messages = instructions.into_iter().chain(messages).collect();

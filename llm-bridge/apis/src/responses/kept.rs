@@ -111,6 +111,23 @@ pub struct KeptResponse<'a> {
 }
 
 impl KeptResponse<'_> {
+    /// What its conversation had read is kept under these.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&self) -> Result<Vec<String>, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Kept {
+            seen: Option<SeenAnswer>,
+        }
+
+        if is_of_messages(self.addition) {
+            return Ok(Vec::new());
+        }
+        let Kept { seen } = serde_json::from_str(self.addition)?;
+        Ok(seen.map(|seen| seen.read).unwrap_or_default())
+    }
+
     /// The items of the input of its request, with their ids.
     ///
     /// # Errors

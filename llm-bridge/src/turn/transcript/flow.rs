@@ -16,7 +16,7 @@ pub(super) fn last_flow_keys(answers: &[VisibleAnswer]) -> Vec<String> {
 
 impl Transcripts {
     /// What the conversation had read by its last answers. Where nobody can say, it may have been anything.
-    pub(super) async fn read_before(&self, owner: (&str, &str), keys: &[String]) -> HasRead {
+    pub(in super::super) async fn read_before(&self, owner: (&str, &str), keys: &[String]) -> HasRead {
         let mut read = HasRead::default();
         if keys.is_empty() {
             return read;

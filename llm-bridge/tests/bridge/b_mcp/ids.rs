@@ -1,10 +1,11 @@
-//! Requests of one session with the same id: each answer goes to its own request, and none is lost.
+//! Requests of one session with the same id or progress token: each answer goes to its own request, and so does what is told of its progress;
+//! none is lost.
 
 use llm_bridge::server::Access;
 use tokio::sync::Semaphore;
 
 use super::{
-    peer::{ERAS, text},
+    peer::{ERAS, Era, text},
     *,
 };
 
@@ -27,6 +28,34 @@ fn spec() -> ToolSpec {
 fn call(id: impl Into<Value>, word: &str) -> Value {
     let params = json!({"name": "repeat", "arguments": {"word": word}});
     json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params})
+}
+
+/// The same, whose progress is to be told with this token.
+fn told(id: &str, word: &str, token: impl Into<Value>) -> Value {
+    let mut call = call(id, word);
+    call["params"]["_meta"] = json!({"progressToken": token.into()});
+    call
+}
+
+async fn said(response: reqwest::Response) -> String {
+    let body = within(response.text()).await.unwrap();
+    let data = body.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&body);
+    text(&serde_json::from_str(data).unwrap())
+}
+
+/// A server with the tool, whose records are in the audit.
+async fn served(may: &Arc<Semaphore>) -> (crate::t_access::Rack, String, Arc<MemoryAudit>) {
+    let audit = Arc::new(MemoryAudit::new(1000));
+    let registry = Registry::builder().without_compiled().audit(audit.clone()).build().unwrap();
+    registry.register(spec(), ToolPolicy::new(), Some(repeats(may))).unwrap();
+    let local = Caller::new("local", Permission::User);
+    let rack = crate::t_access::Rack::start_with(Access::default(), local, registry, audit.clone()).await;
+    let key = rack.user("default", "ada", Permission::User).await;
+    (rack, key, audit)
+}
+
+async fn has_begun(audit: &MemoryAudit, calls: usize) {
+    until(|| audit.records().iter().filter(|record| record.phase == Phase::Intent).count() == calls).await;
 }
 
 #[tokio::test]
@@ -67,29 +96,15 @@ async fn b3_an_id_in_use_is_refused_over_standard_input_and_output_and_the_answe
 
 #[tokio::test]
 async fn b3_an_id_in_use_is_refused_over_http_and_the_answers_come() {
-    let audit = Arc::new(MemoryAudit::new(1000));
-    let registry = Registry::builder().without_compiled().audit(audit.clone()).build().unwrap();
     let may = Arc::new(Semaphore::new(0));
-    registry.register(spec(), ToolPolicy::new(), Some(repeats(&may))).unwrap();
-    let local = Caller::new("local", Permission::User);
-    let rack = crate::t_access::Rack::start_with(Access::default(), local, registry, audit.clone()).await;
-    let key = rack.user("default", "ada", Permission::User).await;
+    let (rack, key, audit) = served(&may).await;
     let [session, other] =
         [super::questions::session(&rack, &key).await, super::questions::session(&rack, &key).await];
     let post = |session: &str, body: &Value| {
         within(rack.post("/mcp", &key, body).header("mcp-session-id", session).send())
     };
-    let said = async |response: reqwest::Response| {
-        let body = within(response.text()).await.unwrap();
-        let data = body.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&body);
-        text(&serde_json::from_str(data).unwrap())
-    };
-    let began = |calls: usize| {
-        let audit = Arc::clone(&audit);
-        async move { until(|| audit.records().iter().filter(|r| r.phase == Phase::Intent).count() == calls).await }
-    };
     let first = post(&session, &call("a", "first")).await.unwrap();
-    began(1).await;
+    has_begun(&audit, 1).await;
     let refused = post(&session, &call("a", "second")).await.unwrap();
     assert_eq!(refused.status(), 400);
     let refused: Value = refused.json().await.unwrap();
@@ -97,7 +112,7 @@ async fn b3_an_id_in_use_is_refused_over_http_and_the_answers_come() {
     assert!(refused["error"]["message"].as_str().unwrap().contains("the id a still runs"), "{refused}");
     // Another session has ids of its own.
     let elsewhere = post(&other, &call("a", "elsewhere")).await.unwrap();
-    began(2).await;
+    has_begun(&audit, 2).await;
     may.add_permits(2);
     assert_eq!(said(first).await, "first");
     assert_eq!(said(elsewhere).await, "elsewhere");
@@ -110,7 +125,7 @@ async fn b3_an_id_in_use_is_refused_over_http_and_the_answers_come() {
     // An id stays in use when its client goes away, until the call ends or is cancelled.
     let calls = 2 + 50;
     drop(post(&session, &call("a", "left")).await.unwrap());
-    began(calls + 1).await;
+    has_begun(&audit, calls + 1).await;
     assert_eq!(post(&session, &call("a", "early")).await.unwrap().status(), 400);
     let cancelled =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "a"}});
@@ -118,4 +133,60 @@ async fn b3_an_id_in_use_is_refused_over_http_and_the_answers_come() {
     until(|| audit.records().iter().filter(|r| r.phase == Phase::Outcome).count() == calls + 1).await;
     may.add_permits(1);
     assert_eq!(said(post(&session, &call("a", "last")).await.unwrap()).await, "last");
+}
+
+#[tokio::test]
+async fn b7_a_progress_token_in_use_is_refused_over_standard_input_and_output() {
+    let (rack, may) = (Rack::new(), Arc::new(Semaphore::new(0)));
+    rack.add_with(spec(), ToolPolicy::new(), repeats(&may));
+    let mut peer = rack.peer(Era::Legacy, json!({})).await;
+    for (id, word, token) in
+        [("a", "first", json!("t")), ("b", "second", json!("t")), ("c", "third", json!(1))]
+    {
+        peer.write(told(id, word, token)).await;
+    }
+    let refused = peer.next().await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("b"), &json!(-32600)), "{refused}");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("the progress token t still runs"), "{message}");
+    may.add_permits(2);
+    let answers = [peer.next().await, peer.next().await];
+    assert!(answers.iter().any(|answer| text(answer) == "first"), "{answers:?}");
+    // Once it is answered, the token may be used again.
+    may.add_permits(1);
+    peer.write(told("d", "fourth", "t")).await;
+    assert_eq!(text(&peer.next().await), "fourth");
+}
+
+#[tokio::test]
+async fn b7_a_progress_token_in_use_is_refused_over_http_and_progress_goes_to_its_own_call() {
+    let may = Arc::new(Semaphore::new(0));
+    let (rack, key, audit) = served(&may).await;
+    let [session, other] =
+        [super::questions::session(&rack, &key).await, super::questions::session(&rack, &key).await];
+    let post = |session: &str, body: &Value| {
+        within(rack.post("/mcp", &key, body).header("mcp-session-id", session).send())
+    };
+    let first = post(&session, &told("a", "first", "t")).await.unwrap();
+    has_begun(&audit, 1).await;
+    let refused = post(&session, &told("b", "second", "t")).await.unwrap();
+    assert_eq!(refused.status(), 400);
+    let refused: Value = refused.json().await.unwrap();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("b"), &json!(-32600)), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("the progress token t still runs"));
+    // The number is another token, and another session has tokens of its own; nor has the refused request kept its id.
+    let number = post(&session, &told("b", "number", 1)).await.unwrap();
+    let elsewhere = post(&other, &told("a", "elsewhere", "t")).await.unwrap();
+    has_begun(&audit, 3).await;
+    may.add_permits(3);
+    assert_eq!(
+        [said(first).await, said(number).await, said(elsewhere).await],
+        ["first", "number", "elsewhere"]
+    );
+    // One after the other.
+    for turn in 0..20 {
+        may.add_permits(1);
+        let word = format!("word {turn}");
+        assert_eq!(said(post(&session, &told(&word, &word, "t")).await.unwrap()).await, word);
+    }
 }

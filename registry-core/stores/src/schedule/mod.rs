@@ -28,6 +28,8 @@ use registry_core::{
 
 /// How many jobs one user may have.
 const MAX_JOBS: usize = 100;
+/// How long a job may be in all, in bytes: the names, the pattern, and the arguments as JSON.
+const MAX_BYTES: usize = 64 << 10;
 
 /// A call that is made again and again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,6 +83,14 @@ pub struct NewJob {
     pub time_zone: Option<String>,
 }
 
+impl NewJob {
+    fn size(&self) -> usize {
+        let zone = self.time_zone.as_ref().map_or(0, String::len);
+        let arguments = serde_json::to_string(&self.arguments).map_or(usize::MAX, |json| json.len());
+        arguments.saturating_add(self.tool.len() + self.cron.len() + zone)
+    }
+}
+
 /// The jobs, as a resource for tools. Each tool sees those of the tenant it is called in.
 #[derive(Clone, derive_more::Debug)]
 #[debug("Schedule")]
@@ -107,10 +117,15 @@ impl Schedule {
     /// Adds a job that is the caller's.
     ///
     /// # Errors
-    /// When there is no such tool, the caller may not use it, the arguments do not fit, the pattern or the time zone is none, the
-    /// caller has too many jobs, or the store fails.
+    /// When there is no such tool, the caller may not use it, the arguments do not fit, the pattern or the time zone is none, it
+    /// is too long, the caller has too many jobs, or the store fails.
     pub async fn add(&self, context: &ToolContext, job: NewJob) -> Result<Job, ToolError> {
         let registry = registry_of(context)?;
+        if job.size() > MAX_BYTES {
+            return Err(ToolError::invalid(format!(
+                "the job is longer than {MAX_BYTES} bytes; have the tool read what is long from elsewhere"
+            )));
+        }
         let time_zone = match job.time_zone.filter(|name| !name.is_empty()) {
             Some(name) => name,
             None => name_of(TimeZone::try_system().ok()).map_err(ToolError::invalid)?,

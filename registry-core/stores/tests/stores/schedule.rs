@@ -315,6 +315,20 @@ async fn p6_a_job_that_could_never_be_made_is_not_added_and_the_error_says_why()
 }
 
 #[tokio::test]
+async fn a48_a_job_has_so_many_bytes_and_no_more() {
+    let site = Site::new();
+    let schedule = site.schedule.clone();
+    let long = "7".repeat((64 << 10) - r#"{"room":""}clean0 9 * * *"#.len());
+    let job = |room: &str, cron: &str| new_job("clean", cron, None, json!({"room": room}));
+    add(&site, &schedule, Permission::User, job(&long, "0 9 * * *")).await.unwrap();
+    for (room, cron) in [(format!("{long}7"), "0 9 * * *".to_owned()), (String::new(), "0,".repeat(40_000))] {
+        let error = add(&site, &schedule, Permission::User, job(&room, &cron)).await.unwrap_err();
+        assert!(error.starts_with("the job is longer than 65536 bytes"), "{error}");
+    }
+    assert_eq!(site.jobs.of_tenant("default").await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn p6_the_next_time_is_that_of_the_zone() {
     let site = Site::new();
     // The clocks of Oslo go from 2 to 3 on this night.

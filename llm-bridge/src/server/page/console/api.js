@@ -151,7 +151,7 @@ export const createKey = async (user, name, delegate, until) => (await send('api
 export const revokeKey = (id) => remove(`api/keys/${name(id)}`);
 
 /** @returns {Promise<Persona[]>} */
-export const personas = async () => (await getJson('api/personas')).personas;
+export const personas = () => getAll('api/personas', 'personas');
 /** @param {string} persona @param {string[]} modules */
 export const addPersona = (persona, modules) => send('api/personas', { name: persona, allowed_modules: modules });
 /**
@@ -277,6 +277,6 @@ export const removeJob = (id) => remove(`api/jobs/${name(id)}`);
 /** @returns {Promise<Webhook[]>} */
 export const webhooks = async () => (await getJson('api/webhooks')).webhooks;
 /** @returns {Promise<Letter[]>} */
-export const letters = async () => (await getJson('api/dead-letters')).dead_letters;
+export const letters = () => getAll('api/dead-letters', 'dead_letters');
 /** @param {string} id */
 export const redeliver = (id) => send(`api/dead-letters/${name(id)}`, {});

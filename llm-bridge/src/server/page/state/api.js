@@ -59,7 +59,7 @@ export const session = () => getJson('api/session');
 export const signOut = async () => (await (await checked('sign-out', { method: 'POST' })).json()).location;
 
 /** @returns {Promise<{ name: string, description?: string }[]>} */
-export const personas = async () => (await getJson('api/personas')).personas ?? [];
+export const personas = async () => (await getAll('api/personas', 'personas')) ?? [];
 
 /**
  * The bytes of a file that a tool has given, or that stands in a message.
