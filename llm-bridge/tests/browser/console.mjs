@@ -189,40 +189,6 @@ export async function consoleOfAdmins(browser) {
     equal(records.length, 1, 'records');
   });
 
-  await check('u29 a backup is handed in for the next start, and taken back', async () => {
-    const [saved] = await Promise.all([page.waitForEvent('download'), page.click('#backup')]);
-    const buffer = readFileSync(await saved.path());
-    const restore = page.locator('#restore');
-    await restore.locator('input').setInputFiles({ name: 'half.tar.gz', mimeType: 'application/gzip', buffer: buffer.subarray(0, 1000) });
-    await restore.locator('button:text-is("Hand in…")').click();
-    await restore.locator('.sure:has-text("half.tar.gz takes the place of all that is stored here")').waitFor();
-    await restore.locator('.sure-yes').click();
-    await restore.locator('.fault:has-text("damaged")').waitFor();
-    await forgetComplaints(complaints, '422');
-    await restore.locator('input').setInputFiles({ name: 'monday.tar.gz', mimeType: 'application/gzip', buffer });
-    await restore.locator('button:text-is("Hand in…")').click();
-    await restore.locator('.sure-yes').click();
-    await restore.locator('.card:has-text("start the server again to put it in place")').waitFor();
-    await shot(page, 'console-restore');
-    const asked = () => page.evaluate(() => fetch('api/restore').then((reply) => reply.json()));
-    const { handed_in: waiting } = await asked();
-    equal([waiting.waits, waiting.bytes, waiting.error], [true, buffer.length, null], 'what waits');
-    equal(await restore.locator('input').count(), 0, 'ways to hand in another');
-    await restore.locator('button:text-is("Take back")').click();
-    await restore.locator('.sure-yes').click();
-    await restore.locator('.card').waitFor({ state: 'detached' });
-    equal(await asked(), { handed_in: null }, 'what waits');
-    const { records } = await page.evaluate(() => fetch('api/audit?only=success').then((reply) => reply.json()));
-    equal(records.slice(0, 2).map(({ record }) => record.tool), ['restore take-back', 'restore hand-in'], 'records');
-    await page.route('**/api/restore', (route) => route.fulfill({ json: { handed_in: { ...waiting, waits: false, error: 'the disk is `full`' } } }));
-    await page.click('#overview-again');
-    await go(page, 'models');
-    await go(page, 'overview');
-    await restore.locator('.card.bad:has-text("The last start has not put it in place: the disk is full")').waitFor();
-    equal(await restore.locator('input').count(), 1, 'ways to hand in another');
-    await page.unroute('**/api/restore');
-  });
-
   await check('u29 accounts on MCP servers are listed and revoked', async () => {
     let accounts = [{ server: 'notes', user: 'ada', since: '2026-03-01T12:00:00Z', issuer: 'https://id.example' }, { server: 'notes', user: null, since: '2026-03-01T12:00:00Z', issuer: null }];
     const asked = [];

@@ -1,5 +1,7 @@
 // The console beside the command line: the key of the audit, the doctor's template and time; and what is given that cannot be taken.
 
+import { readFileSync } from 'node:fs';
+
 import { enter, go } from './console.mjs';
 import { ask } from './console_upkeep.mjs';
 import { check, equal, forgetComplaints, shot } from './support.mjs';
@@ -105,6 +107,41 @@ export async function consoleCommands(browser) {
     equal(calls, [{ title: 'milk' }, { title: '' }], 'calls');
     await page.unroute('**/execute');
     await page.keyboard.press('Escape');
+  });
+
+  await check('u29 a backup is handed in for the next start, and taken back', async () => {
+    await go(page, 'overview');
+    const [saved] = await Promise.all([page.waitForEvent('download'), page.click('#backup')]);
+    const buffer = readFileSync(await saved.path());
+    const restore = page.locator('#restore');
+    await restore.locator('input').setInputFiles({ name: 'half.tar.gz', mimeType: 'application/gzip', buffer: buffer.subarray(0, 1000) });
+    await restore.locator('button:text-is("Hand in…")').click();
+    await restore.locator('.sure:has-text("half.tar.gz takes the place of all that is stored here")').waitFor();
+    await restore.locator('.sure-yes').click();
+    await restore.locator('.fault:has-text("damaged")').waitFor();
+    await forgetComplaints(complaints, '422');
+    await restore.locator('input').setInputFiles({ name: 'monday.tar.gz', mimeType: 'application/gzip', buffer });
+    await restore.locator('button:text-is("Hand in…")').click();
+    await restore.locator('.sure-yes').click();
+    await restore.locator('.card:has-text("start the server again to put it in place")').waitFor();
+    await shot(page, 'console-restore');
+    const asked = () => page.evaluate(() => fetch('api/restore').then((reply) => reply.json()));
+    const { handed_in: waiting } = await asked();
+    equal([waiting.waits, waiting.bytes, waiting.error], [true, buffer.length, null], 'what waits');
+    equal(await restore.locator('input').count(), 0, 'ways to hand in another');
+    await restore.locator('button:text-is("Take back")').click();
+    await restore.locator('.sure-yes').click();
+    await restore.locator('.card').waitFor({ state: 'detached' });
+    equal(await asked(), { handed_in: null }, 'what waits');
+    const { records } = await page.evaluate(() => fetch('api/audit?only=success').then((reply) => reply.json()));
+    equal(records.slice(0, 2).map(({ record }) => record.tool), ['restore take-back', 'restore hand-in'], 'records');
+    await page.route('**/api/restore', (route) => route.fulfill({ json: { handed_in: { ...waiting, waits: false, error: 'the disk is `full`' } } }));
+    await page.click('#overview-again');
+    await go(page, 'models');
+    await go(page, 'overview');
+    await restore.locator('.card.bad:has-text("The last start has not put it in place: the disk is full")').waitFor();
+    equal(await restore.locator('input').count(), 1, 'ways to hand in another');
+    await page.unroute('**/api/restore');
   });
 
   await check('u29 an argument without a name is asked for, and sent', async () => {
