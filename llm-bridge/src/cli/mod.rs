@@ -103,6 +103,9 @@ impl Host {
     }
 }
 
+/// How long a thread for what blocks is kept idle.
+const IDLE_THREAD: Duration = Duration::from_secs(1);
+
 /// Runs the program. The tools are those that are compiled in.
 pub fn main(host: Host) -> ExitCode {
     // It may be started to read a PDF, which is to have nothing of what a server makes.
@@ -115,7 +118,10 @@ pub fn main(host: Host) -> ExitCode {
     if let Err(message) = start_log(arguments.command.as_ref(), arguments.verbose) {
         return fail(&message);
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    // What is done every second wakes the thread that was idle longest, so that each stays that was needed once.
+    runtime.thread_keep_alive(IDLE_THREAD);
+    let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start: {error}")),
     };

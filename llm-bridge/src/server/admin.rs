@@ -45,6 +45,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Operator {
     }
 }
 
+/// Stands for a caller who may do all that there is, in all tenants. Others are refused before the body of the request is read.
+pub(super) struct Owner;
+
+impl<S: Send + Sync> FromRequestParts<S> for Owner {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let what = "replacing all that is stored";
+        identified(parts)?.require_in_default_tenant(Permission::Owner, what).map(|()| Self)
+    }
+}
+
 fn identified(parts: &Parts) -> Result<Identity, ApiError> {
     let identity = parts.extensions.get::<Identity>().cloned();
     identity.ok_or_else(|| ApiError::internal("the caller of the request is not known"))

@@ -1,4 +1,4 @@
-//! `/api/restore`: a backup is handed in, and put in place when the server starts the next time, for the operator.
+//! `/api/restore`: a backup is handed in, and put in place when the server starts the next time, for owners: it says who is one.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     App,
-    admin::{self, NOT_ADMIN, Operator},
+    admin::{self, NOT_ADMIN, Operator, Owner},
     api_error::ApiError,
     backup::GZIP,
     body::is_sent_as,
@@ -137,6 +137,8 @@ struct Waiting {
     handed_in: Option<HandedIn>,
 }
 
+/// Why others may not hand one in.
+const NOT_OWNER: &str = "The user is no owner of the tenant `default` (`permission_denied`).";
 const NONE: &str = "This server takes no backups in (`restore_not_found`).";
 
 pub(super) fn routes() -> Routes {
@@ -152,7 +154,7 @@ pub(super) fn routes() -> Routes {
         .takes_gzip()
         .answers::<HandedIn>(200, "What was handed in.")
         .refuses(400, "It did not come whole (`invalid_request_error`).")
-        .refuses(403, NOT_ADMIN)
+        .refuses(403, NOT_OWNER)
         .refuses(404, NONE)
         .refuses(409, "Another one is being handed in (`restore_busy`), or waits (`restore_waits`).")
         .refuses(415, "It was not sent as `application/gzip` (`invalid_request_error`).")
@@ -161,7 +163,7 @@ pub(super) fn routes() -> Routes {
     let take_back = Operation::new(Method::DELETE, "Server", "take_back_backup", "Takes a backup back")
         .details("It is deleted here.")
         .answers_nothing(204, "Nothing waits any more.")
-        .refuses(403, NOT_ADMIN)
+        .refuses(403, NOT_OWNER)
         .refuses(404, "Nothing was handed in, or this server takes no backups in (`restore_not_found`).")
         .refuses(409, "One is being handed in (`restore_busy`).");
     Routes::new().add("/api/restore", self::read, read).add("/api/restore", self::hand_in, hand_in).add(
@@ -190,7 +192,7 @@ async fn read(State(app): State<App>, _: Operator) -> Result<Json<Waiting>, ApiE
 async fn hand_in(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    _: Operator,
+    _: Owner,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<HandedIn>, ApiError> {
@@ -210,7 +212,7 @@ async fn hand_in(
 async fn take_back(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    _: Operator,
+    _: Owner,
 ) -> Result<StatusCode, ApiError> {
     let restores = restores(&app)?;
     let _one = alone(restores)?;

@@ -50,10 +50,10 @@ parameters = { type = "object", properties = { path = { type = "string", descrip
 implementation = { type = "mock", mock_response = "The file is gone." }
 """
 
-# A server for the console: its user is an admin, and a name in it is misspelt.
+# A server for the console: its user is an owner, and a name in it is misspelt.
 ADMIN = """deferred_tools = ["erase_nots"]
 [user]
-level = "admin"
+level = "owner"
 """ + CONFIGURATION
 
 # A mailbox, and a way out of it, for a user who is no admin.

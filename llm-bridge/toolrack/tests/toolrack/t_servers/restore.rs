@@ -68,7 +68,7 @@ fn ours(rack: &Rack) -> Vec<String> {
 /// A rack with an operator and the key of that one.
 fn rack_of(store: &str) -> (Rack, String) {
     let rack = Rack::new(store, "");
-    rack.done(&["user", "add", "ada", "--level", "admin"]);
+    rack.done(&["user", "add", "ada", "--level", "owner"]);
     let (_, key) = rack.key("ada", &[]);
     (rack, key)
 }
@@ -90,7 +90,9 @@ async fn is_put_in_place(store: &str) {
     let (rack, key) = rack_of(store);
     rack.done(&["user", "add", "bob"]);
     rack.done(&["user", "add", "eve", "--level", "owner", "--tenant", "acme"]);
+    rack.done(&["user", "add", "amy", "--level", "admin"]);
     let (_, of_bob) = rack.key("bob", &[]);
+    let (_, of_amy) = rack.key("amy", &[]);
     let of_eve = rack.done(&["key", "create", "eve", "--tenant", "acme"]).trim().to_owned();
     fs::create_dir_all(rack.path(".toolrack/files")).unwrap();
     fs::write(rack.path(".toolrack/files/plan.md"), "the plan").unwrap();
@@ -106,6 +108,10 @@ async fn is_put_in_place(store: &str) {
         let read = other.request(Method::GET, "/api/restore").send().await.unwrap();
         assert_eq!((read.status(), other.take_back().await), (StatusCode::FORBIDDEN, StatusCode::FORBIDDEN));
     }
+    // It would say who is an owner.
+    let amy = Operator::of(&server, &of_amy);
+    assert_eq!(refused(amy.hand_in(&backup).await).await.0, StatusCode::FORBIDDEN);
+    assert_eq!((amy.waiting().await, amy.take_back().await), (Value::Null, StatusCode::FORBIDDEN));
     let form = ada.request(Method::POST, "/api/restore").body(backup.clone()).send().await.unwrap();
     assert_eq!(form.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
     let mut flipped = backup.clone();

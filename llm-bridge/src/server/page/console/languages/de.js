@@ -84,7 +84,7 @@ export default {
   handInAsk: (name) => `Beim nächsten Start des Servers tritt ${name} an die Stelle von allem, was hier gespeichert ist, von allen Mandanten. Übergeben?`,
   handedIn: 'Übergeben. Starten Sie den Server neu, um sie einzuspielen.',
   restore: 'Sicherung einspielen',
-  restoreAbout: 'Eine Sicherung wird zum Server gesendet, ganz geprüft und eingespielt, wenn der Server neu gestartet wird. Dateien, die da sind, werden beiseitegelegt; was in PostgreSQL ist, geht verloren: machen Sie davon vorher eine Sicherung. Benutzer, Stufen und Schlüssel sind dann die der Sicherung.',
+  restoreAbout: 'Eine Sicherung wird zum Server gesendet, ganz geprüft und eingespielt, wenn der Server neu gestartet wird. Dateien, die da sind, werden beiseitegelegt; was in PostgreSQL ist, geht verloren: machen Sie davon vorher eine Sicherung. Benutzer, Stufen und Schlüssel sind dann die der Sicherung, darum kann nur ein Owner eine übergeben.',
   restoreError: (why) => `Beim letzten Start wurde sie nicht eingespielt: ${why}`,
   restoreFailed: 'Es wird nicht noch einmal versucht. Der Server läuft mit den Daten, die da waren.',
   restoreFile: 'Sicherung (.tar.gz)',

@@ -86,7 +86,7 @@ export default {
   handInAsk: (/** @type {string} */ name) => `When the server starts the next time, ${name} takes the place of all that is stored here, of all tenants. Hand it in?`,
   handedIn: 'Handed in. Start the server again to put it in place.',
   restore: 'Put a backup in place',
-  restoreAbout: 'A backup is sent to the server, checked whole, and put in place when the server is started again. Files that are there are moved aside; what is in PostgreSQL is lost, so make a backup of it first. Users, levels and keys are those of the backup.',
+  restoreAbout: 'A backup is sent to the server, checked whole, and put in place when the server is started again. Files that are there are moved aside; what is in PostgreSQL is lost, so make a backup of it first. Users, levels and keys are those of the backup, so only an owner hands one in.',
   restoreError: (/** @type {string} */ why) => `The last start has not put it in place: ${why}`,
   restoreFailed: 'It is not tried again. The server runs with the data that was there.',
   restoreFile: 'Backup (.tar.gz)',

@@ -8,7 +8,7 @@ import { handIn, handedIn, takeBack } from '../api.js';
 import { Fault, useChange, useLoaded } from '../parts/loaded.js';
 import { Sure } from '../parts/sure.js';
 import { exact } from '../parts/time.js';
-import { c } from '../state.js';
+import { account, c } from '../state.js';
 
 export function Restore() {
   const { value, fault, again } = useLoaded(handedIn);
@@ -17,8 +17,8 @@ export function Restore() {
   return html`<div id="restore"><h2>${c.restore}</h2>
     <p class="note">${prose(c.restoreAbout)}</p>
     <${Fault} text=${fault || refused} onAgain=${fault ? again : undefined} />
-    ${waiting && html`<${HandedIn} ...${waiting} /><p class="bar"><${Sure} word=${c.takeBack} question=${c.takeBackAsk} disabled=${busy} onSure=${() => change(takeBack, c.takenBack)} /></p>`}
-    ${value && !waiting?.waits && html`<${HandIn} busy=${busy} onSure=${(/** @type {File} */ file) => change(() => handIn(file), c.handedIn)} />`}</div>`;
+    ${waiting && html`<${HandedIn} ...${waiting} />${account.value?.level === 'owner' && html`<p class="bar"><${Sure} word=${c.takeBack} question=${c.takeBackAsk} disabled=${busy} onSure=${() => change(takeBack, c.takenBack)} /></p>`}`}
+    ${value && !waiting?.waits && account.value?.level === 'owner' && html`<${HandIn} busy=${busy} onSure=${(/** @type {File} */ file) => change(() => handIn(file), c.handedIn)} />`}</div>`;
 }
 
 /** @param {{ busy: boolean, onSure: (file: File) => void }} properties */
