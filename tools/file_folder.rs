@@ -18,6 +18,7 @@ const FILES: usize = 10_000;
 const MEBIBYTES_OF_USER: u64 = 256;
 const FILES_OF_USER: usize = 2500;
 /// The attribute of a file, or a folder, that says who has made it. Not every file system keeps it.
+#[cfg(unix)]
 const OWNER: &str = "user.toolrack.owner";
 /// So many bytes of a user's name are kept there.
 const MAX_OWNER: usize = 512;
@@ -195,6 +196,7 @@ impl FileFolder {
 
 /// Why a file was not made or deleted.
 #[derive(Debug)]
+#[cfg_attr(not(unix), expect(dead_code, reason = "no file is made or deleted there"))]
 enum Fault {
     Exists,
     Missing,

@@ -2,7 +2,9 @@
 
 use std::{io, net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
-use registry_core::{Caller, Permission, Registry, store::Conversations};
+#[cfg(unix)]
+use registry_core::{Caller, Permission};
+use registry_core::{Registry, store::Conversations};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolrack_http::webhook::Webhooks;

@@ -69,7 +69,7 @@ export const ANSWERS = {
   '/readyz': { status: 'ready' },
   '/healthz': { status: 'ok', upstream: 'ollama', model: 'qwen3:8b', tools: 3, sign_in: false, dev: false },
   '/v1/models': { object: 'list', data: ['qwen3:8b', 'gpt-oss:20b'].map((id) => ({ id, object: 'model', created: 0, owned_by: 'ollama' })) },
-  '/api/account': { user: 'ada', level: 'admin', tenant: 'default', configured: false, operator: true },
+  '/api/account': { user: 'ada', level: 'owner', tenant: 'default', configured: false, operator: true },
   '/api/tools': { tools: TOOLS },
   '/api/chats': { chats: [listed(CHAT), { ...listed(CHAT), id: 'chat_2', title: 'Trains to Lyon', pinned: false, updated_at: '2026-03-01T18:00:00Z' }], next: null },
   '/api/chats/chat_1': CHAT,

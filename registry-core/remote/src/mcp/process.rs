@@ -9,7 +9,11 @@ use std::{
     time::Duration,
 };
 
-use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
+#[cfg(windows)]
+use process_wrap::tokio::JobObject;
+#[cfg(unix)]
+use process_wrap::tokio::ProcessGroup;
+use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, BufReader},
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
@@ -64,6 +68,8 @@ impl Process {
         wrapped.wrap(KillOnDrop);
         #[cfg(unix)]
         wrapped.wrap(ProcessGroup::leader());
+        #[cfg(windows)]
+        wrapped.wrap(JobObject);
         let mut child = wrapped.spawn()?;
         let pipes = (child.stdout().take(), child.stdin().take(), child.stderr().take());
         let process = Self { child };
