@@ -26,7 +26,7 @@ fn routes(access: Access) -> Router {
         access,
         grace: Duration::from_secs(1),
         chats: Some(Chats::in_memory()),
-        ..ServerSettings::new(Caller::new("ada", Permission::Admin), store)
+        ..ServerSettings::new(Caller::new("ada", Permission::Owner), store)
     };
     let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());
     router(backend, settings, CancellationToken::new()).unwrap()

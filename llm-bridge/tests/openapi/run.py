@@ -24,7 +24,7 @@ from checks import check, expect, finish
 CONFIGURATION = """
 [user]
 id = "ada"
-level = "admin"
+level = "owner"
 
 [[tools]]
 name = "garden.hours"
