@@ -24,7 +24,7 @@ from checks import check, expect, finish
 CONFIGURATION = """
 [user]
 id = "ada"
-level = "owner"
+level = "admin"
 
 [[tools]]
 name = "garden.hours"
@@ -73,7 +73,7 @@ def run(address, folder, saved):
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(document, timeout=20) as answer:
         saved.write_bytes(answer.read())
     variables = {**os.environ, "TOOLRACK_URL": address, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1",
-                 "PYTHONPATH": str(CLIENTS), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "120"}
+                 "PYTHONPATH": f"{CLIENTS}{os.pathsep}{HERE}", "SCHEMATHESIS_HOOKS": "hooks", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "120"}
 
     def passes(*command):
         done = subprocess.run([str(part) for part in command], env=variables, stdin=subprocess.DEVNULL, text=True,
