@@ -34,7 +34,7 @@ export async function consoleOfAdmins(browser) {
 
   await check('u29 an admin sees whether all is well, and goes from section to section by the keyboard', async () => {
     await page.waitForSelector('#fact-models .good');
-    equal((await page.locator('#console-user').innerText()).includes('(admin)'), true, 'who is signed in');
+    equal((await page.locator('#console-user').innerText()).includes('(owner)'), true, 'who is signed in');
     // The first one is open.
     for (const section of SECTIONS.slice(1)) {
       await page.focus(`#sections a[href="#${section}"]`);
@@ -334,7 +334,7 @@ export async function consoleOfAdmins(browser) {
   await check('u29 each setting is shown with its line, its variable or its option, and no secret', async () => {
     await go(page, 'settings');
     await page.fill('#settings-filter input', 'level');
-    await page.waitForSelector('.rows tr:has-text("user.level"):has-text("admin"):has-text(".toml:3")');
+    await page.waitForSelector('.rows tr:has-text("user.level"):has-text("owner"):has-text(".toml:3")');
     await page.fill('#settings-filter input', '');
     await page.selectOption('#settings-filter select', 'default');
     await row(page, 'limits.max_rounds').waitFor();
