@@ -84,8 +84,10 @@ impl Restored {
 
     /// Records in the restored store where it comes from.
     pub(super) async fn record(&self, settings: &Settings, mut from: Value) -> Result<(), String> {
-        from["made_at"] = json!(self.manifest.made_at);
-        from["by"] = json!(self.manifest.server);
+        if let Value::Object(from) = &mut from {
+            let Manifest { made_at, server, .. } = &self.manifest;
+            from.extend([("made_at".to_owned(), json!(made_at)), ("by".to_owned(), json!(server))]);
+        }
         let tenant = registry_core::DEFAULT_TENANT.to_owned();
         let change = Change { command: "toolrack restore", tenant, arguments: from };
         made_by_operator(&Stores::open(settings).await?, Some(change), async { Ok(()) }).await
