@@ -48,8 +48,10 @@ const JSON_LINES: &str = "application/x-ndjson";
 const DEFAULT_LIMIT: usize = 50;
 /// So many are sent at most.
 const MAX_LIMIT: usize = 1000;
-/// So many are read at a time for an export: they are in memory until the client has read them.
-const EXPORTED_AT_ONCE: usize = 100;
+/// An answer has no further ones from so many bytes of them on.
+const MAX_LISTED: usize = 8 << 20;
+/// So many are read at a time.
+const READ_AT_ONCE: usize = 100;
 /// So many signed heads can be given for a verification: each costs a check of its signature with every key.
 const MAX_HEADS: usize = 10_000;
 /// So many public keys can be given with them.
@@ -273,7 +275,7 @@ pub(super) fn list_operation() -> Operation {
         "The tenant's audit records, the newest first",
     ))
     .query_number("before", "Only records behind those that were read: `next` of their answer.", 0, i64::MAX)
-    .query_number("limit", "At most so many, up to 1000; 50 where it is not said.", 1, MAX_LIMIT as i64)
+    .query_number("limit", "At most so many, up to 1000; 50 where it is not said. Large ones are fewer: from 8 MiB on the rest comes behind `next`.", 1, MAX_LIMIT as i64)
     .answers::<AuditList>(200, "The records.")
     .refuses(503, "As much of the admin's requests is under way as may be (`server_busy`).")
     .retry_after(503)
@@ -290,17 +292,30 @@ pub(super) async fn list(
     }
     let beyond = wanted.before.map(|position| AuditCursor { position, ..AuditCursor::default() });
     let filter = wanted.filter(identity.registry.tenant())?;
-    let filter = AuditFilter { newest_first: true, beyond, limit, ..filter };
+    let mut filter = AuditFilter { newest_first: true, beyond, ..filter };
     let reading = reading(&app)?;
     let reads_all = filter.origin.is_some() || filter.verdict.is_some();
     let one = if reads_all { Some(reading.alone().await?) } else { None };
     let log = Arc::clone(&reading.log);
     let read = async move {
         let _one = one;
-        log.list(&filter).await
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        loop {
+            filter.limit = READ_AT_ONCE.min(limit - records.len());
+            let read = log.list(&filter).await?;
+            let is_last = read.len() < filter.limit;
+            if let Some(last) = read.last() {
+                filter.beyond = Some(AuditCursor { position: last.position, ..AuditCursor::default() });
+            }
+            bytes += read.iter().map(|record| record.record.get().len()).sum::<usize>();
+            records.extend(read);
+            if is_last || records.len() >= limit || bytes >= MAX_LISTED {
+                return Ok::<_, StoreError>((records, is_last));
+            }
+        }
     };
-    let shown = move |records: Vec<ChainedRecord>| {
-        let next = records.last().filter(|_| records.len() == limit).map(|record| record.position);
+    let shown = move |(records, is_last): (Vec<ChainedRecord>, bool)| {
+        let next = records.last().filter(|_| !is_last).map(|record| record.position);
         AuditList { records: records.into_iter().map(ListedRecord::from).collect(), next }
     };
     identity.read_json(read, shown).await
@@ -328,7 +343,7 @@ pub(super) async fn export(
         return Err(ApiError::invalid("query", "an export has all records; leave out `limit` and `before`"));
     }
     let tenant = identity.registry.tenant();
-    let filter = AuditFilter { limit: EXPORTED_AT_ONCE, ..wanted.filter(tenant)? };
+    let filter = AuditFilter { limit: READ_AT_ONCE, ..wanted.filter(tenant)? };
     let place = reading.exports.enter(tenant, &identity.caller.user).await;
     // What fails at once is an error, and not an answer that breaks off.
     let first = log.list(&filter).await?;
@@ -338,7 +353,7 @@ pub(super) async fn export(
         async move {
             let (records, mut filter) = page?;
             let lines = lines_of(&records);
-            if records.len() < EXPORTED_AT_ONCE {
+            if records.len() < READ_AT_ONCE {
                 return Some((lines, None));
             }
             filter.beyond.get_or_insert_default().advance(&records);

@@ -979,7 +979,7 @@ def _(server):
         refused(server.request("POST", f"/api/approvals/{one['id']}", {"approve": False}), 200)
 
 
-@row("A47", "records of the audit with large arguments, listed and exported by many at once and not read", memory=600 * MIB, disk=200 * MIB)
+@row("A47", "records of the audit with large arguments, listed and exported by many at once and not read", memory=400 * MIB, disk=200 * MIB)
 def _(server):
     for number in range(400):
         refused(server.execute("calculate", expression=f"{number}" + "1" * (60 << 10)), 422)
