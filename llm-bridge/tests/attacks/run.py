@@ -983,6 +983,14 @@ def _(server):
 def _(server):
     for number in range(400):
         refused(server.execute("calculate", expression=f"{number}" + "1" * (60 << 10)), 422)
+    listed, before, pages = set(), "", 0
+    while before is not None:
+        status, text = server.request("GET", f"/api/audit?limit=1000&tool=calculate{before}", user="root")
+        expect(status == 200 and len(text) < 20 * MIB, f"{status}, {len(text)} bytes")
+        page = json.loads(text)
+        listed |= {(one["server"], one["seq"]) for one in page["records"]}
+        before, pages = page["next"] and f"&before={page['next']}", pages + 1
+    expect(len(listed) >= 400 and pages > 2, f"{len(listed)} records in {pages} answers")
     for path in ("/api/audit?limit=1000", "/api/audit/export"):
         head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.keys['root']}\r\n\r\n".encode()
         readers = [server.socket() for _ in range(CONNECTIONS // 4)]
