@@ -410,12 +410,18 @@ export async function consoleForOthers(browser) {
   await context.close();
 }
 
+/** Fields that show less than some letters of what is written into them. */
+const narrowFields = (page) => page.evaluate(() => [...document.querySelectorAll('#section :is(input:not([type=checkbox], [type=radio]), select, textarea)')]
+  .map((field) => [field.closest('label')?.innerText ?? field.id, field.getBoundingClientRect().width])
+  .filter(([, width]) => width > 0 && width < 80)
+  .map(([name, width]) => `field "${name}" is ${Math.round(width)} pixels wide`));
+
 export async function consoleLooks(browser) {
   for (const colorScheme of ['light', 'dark']) {
     for (const width of WIDTHS) {
       const name = `${width}-${colorScheme}`;
       const { page, complaints, context } = await enter(browser, { viewport: windowOf(width), colorScheme, hasTouch: width < 700 });
-      await check(`b17 console ${name}: axe finds nothing, and nothing is wider than the window`, async () => {
+      await check(`b17 console ${name}: axe finds nothing, nothing is wider than the window, and no field too narrow`, async () => {
         const found = [];
         for (const section of SECTIONS) {
           await go(page, section);
@@ -425,6 +431,7 @@ export async function consoleLooks(browser) {
           found.push(...(await faults(page)).map((fault) => `${section}: ${fault}`));
           const wide = await page.evaluate(() => [document.documentElement, document.getElementById('section')].map((element) => element.scrollWidth - element.clientWidth));
           if (wide.some((pixels) => pixels > 0)) found.push(`${section}: ${wide} pixels too wide`);
+          found.push(...(await narrowFields(page)).map((field) => `${section}: ${field}`));
         }
         await go(page, 'tools');
         await page.click('.rows button.link');

@@ -10,6 +10,7 @@ import importlib.abc
 import importlib.machinery
 import json
 import logging
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,8 @@ WHEELS = {"vllm": ("0.33.0", ("vllm/tool_parsers/", "vllm/parser/")), "sglang": 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}, "line": {"type": "integer"}}}
 TOOL = {"type": "function", "function": {"name": "write_file", "parameters": SCHEMA}}
 ROUNDS, PIECE = 7, 4
+# Seconds that a parser has for one text: some regular expressions of the peers need more time with each letter, without end.
+LIMIT = 20
 
 
 class Plain:
@@ -188,6 +191,7 @@ def opponents(dialect):
 
 def once(make, pieces):
     """Nanoseconds of a text, and what was found; or the failure."""
+    signal.setitimer(signal.ITIMER_REAL, LIMIT)
     began = time.perf_counter_ns()
     try:
         parser = make()
@@ -196,10 +200,17 @@ def once(make, pieces):
         found = parser.end()
     except Exception as error:
         found = f"{type(error).__name__}: {error}"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
     return time.perf_counter_ns() - began, found
 
 
+def give_up(*_):
+    raise TimeoutError(f"no end within {LIMIT} s")
+
+
 def main():
+    signal.signal(signal.SIGALRM, give_up)
     logging.disable(logging.CRITICAL)
     fetch()
     sys.meta_path.append(Absent())
