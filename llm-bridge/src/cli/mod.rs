@@ -311,7 +311,7 @@ async fn serve(settings: &Settings, host: Host, joined: serve::Joined) -> Result
     let program = Program { settings, host };
     // Not while the program before still uses the data.
     if !dev::takes_over() {
-        backup::put_handed_in(settings).await;
+        backup::put_uploaded(settings).await;
     }
     let mut stores = Stores::open(settings).await?;
     let tables = host.all_tables()?;

@@ -83,7 +83,7 @@ pub(super) fn operation() -> Operation {
     Operation::new(Method::POST, "Server", "make_backup", "A backup of all that is stored")
         .details(
             "Of all tenants, as `toolrack backup` makes it, while the server runs; the key that signs the audit is not in it. It is \
-             made in the data folder before it is sent, and deleted then. `toolrack restore` puts it in place, and so does the server's next start where it is handed in.",
+             made in the data folder before it is sent, and deleted then. `toolrack restore` puts it in place, and so does the server's next start where it is uploaded.",
         )
         .answers_with(200, GZIP, "The backup, a tar archive compressed by gzip.")
         .refuses(403, NOT_ADMIN)

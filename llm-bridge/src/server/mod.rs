@@ -101,7 +101,7 @@ pub use examinations::Examination;
 pub use lifecycle::{check_address, serve};
 pub use origins::AllowedOrigin;
 pub use public_url::PublicUrl;
-pub use restore::{HandInBackup, HandInFault, HandedIn};
+pub use restore::{UploadBackup, UploadFault, UploadedBackup};
 use router::App;
 pub use router::router;
 pub use seats::MAX_CONNECTIONS;

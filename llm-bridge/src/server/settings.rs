@@ -11,8 +11,8 @@ use toolrack_remote::module::Modules;
 use toolrack_stores::schedule::Schedule;
 
 use super::{
-    Access, AuditReading, Configured, Documents, ErasePerson, ExamineModel, HandInBackup, MAX_CONNECTIONS,
-    MakeBackup, PublicUrl, TryTool, Upload, UploadLimits,
+    Access, AuditReading, Configured, Documents, ErasePerson, ExamineModel, MAX_CONNECTIONS, MakeBackup,
+    PublicUrl, TryTool, Upload, UploadBackup, UploadLimits,
 };
 use crate::{
     mcp::McpSettings, metrics::Metrics, sign_in::SignIn, takeover::Takeover, traces::Traces,
@@ -108,9 +108,9 @@ pub struct ServerSettings {
     /// Makes backups, for the operator; `None` where that is not possible.
     #[debug(skip)]
     pub backup: Option<Arc<dyn MakeBackup>>,
-    /// Takes backups in for the next start, for the operator; `None` where that is not possible.
+    /// Takes uploaded backups for the next start, for the operator; `None` where that is not possible.
     #[debug(skip)]
-    pub restore: Option<Arc<dyn HandInBackup>>,
+    pub restore: Option<Arc<dyn UploadBackup>>,
     /// Where the turns of other servers with the same store are; `None` for a server that is alone.
     pub elsewhere: Option<TurnsElsewhere>,
     /// The settings that the server was configured with, for admins to read.

@@ -109,7 +109,7 @@ export async function consoleCommands(browser) {
     await page.keyboard.press('Escape');
   });
 
-  await check('u29 a backup is handed in for the next start, and taken back', async () => {
+  await check('u29 a backup is uploaded for the next start, and deleted', async () => {
     await go(page, 'overview');
     const [saved] = await Promise.all([page.waitForEvent('download'), page.click('#backup')]);
     const buffer = readFileSync(await saved.path());
@@ -126,16 +126,16 @@ export async function consoleCommands(browser) {
     await restore.locator('.card:has-text("start the server again to restore it")').waitFor();
     await shot(page, 'console-restore');
     const asked = () => page.evaluate(() => fetch('api/restore').then((reply) => reply.json()));
-    const { handed_in: waiting } = await asked();
+    const { uploaded: waiting } = await asked();
     equal([waiting.waits, waiting.bytes, waiting.error], [true, buffer.length, null], 'what waits');
     equal(await restore.locator('input').count(), 0, 'ways to hand in another');
     await restore.locator('button:text-is("Delete")').click();
     await restore.locator('.sure-yes').click();
     await restore.locator('.card').waitFor({ state: 'detached' });
-    equal(await asked(), { handed_in: null }, 'what waits');
+    equal(await asked(), { uploaded: null }, 'what waits');
     const { records } = await page.evaluate(() => fetch('api/audit?only=success').then((reply) => reply.json()));
-    equal(records.slice(0, 2).map(({ record }) => record.tool), ['restore take-back', 'restore hand-in'], 'records');
-    await page.route('**/api/restore', (route) => route.fulfill({ json: { handed_in: { ...waiting, waits: false, error: 'the disk is `full`' } } }));
+    equal(records.slice(0, 2).map(({ record }) => record.tool), ['restore delete', 'restore upload'], 'records');
+    await page.route('**/api/restore', (route) => route.fulfill({ json: { uploaded: { ...waiting, waits: false, error: 'the disk is `full`' } } }));
     await page.click('#overview-again');
     await go(page, 'models');
     await go(page, 'overview');

@@ -115,7 +115,7 @@ export const ANSWERS = {
     { name: 'spare', address: 'http://gpu:8080/v1', kind: null, models: null, error: 'cannot reach the model server at http://gpu:8080/v1: connection refused', fallback: null },
   ] },
   '/api/doctor': { running: false, model: null, looks_at: null, seconds: null, report: null, error: null },
-  '/api/restore': { handed_in: null },
+  '/api/restore': { uploaded: null },
   '/api/settings': { settings: [
     { key: 'limits.max_rounds', value: 10, hidden: false, from: 'default', place: null },
     { key: 'upstream_api_key', value: null, hidden: true, from: 'environment', place: 'TOOLRACK_UPSTREAM_API_KEY' },

@@ -25,7 +25,7 @@ pub(super) const MAX_MANIFEST: u64 = 64 << 20;
 const MEMBER_BYTES: u64 = 100;
 /// The longest path in an archive, in bytes.
 const MAX_PATH: u64 = 8 << 10;
-/// What stays free of the disk that a backup is handed in to or unpacked on, in bytes.
+/// What stays free of the disk that a backup is uploaded to or unpacked on, in bytes.
 pub(super) const RESERVED: u64 = 256 << 20;
 /// What may come after the end of an archive, in bytes: it is filled up to whole blocks.
 const MAX_PADDING: u64 = 1 << 20;

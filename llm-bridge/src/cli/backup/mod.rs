@@ -1,18 +1,18 @@
 //! `toolrack backup` and `toolrack restore`, and what a running server has of them.
 
 mod archive;
-mod handed_in;
 mod moves;
 mod place;
 mod restore;
 mod served;
+mod uploaded;
 mod write;
 
 use std::path::PathBuf;
 
-pub(super) use handed_in::{ServedRestore, put_handed_in};
 pub(super) use restore::restore;
 pub(super) use served::ServedBackup;
+pub(super) use uploaded::{ServedRestore, put_uploaded};
 pub(super) use write::write;
 
 #[derive(Debug, clap::Args)]

@@ -25,7 +25,7 @@ pub(super) const KEY: &str = "audit-key.pem";
 pub(super) const ASIDE: &str = "before-restore-";
 pub(super) const STAGING: &str = ".restoring-";
 pub(super) const MAKING: &str = ".backup-";
-pub(super) const HANDED_IN: &str = ".restore-";
+pub(super) const UPLOADED: &str = ".restore-";
 pub(super) const UPLOAD: &str = ".restore-upload-";
 
 /// What a program that was killed has left is removed after this time.
@@ -33,7 +33,7 @@ const LEFT: Duration = Duration::from_secs(24 * 3600);
 
 /// Whether a name in the data folder is one of those.
 pub(super) fn is_ours(name: &str) -> bool {
-    [ASIDE, STAGING, MAKING, HANDED_IN].iter().any(|begins| name.starts_with(begins))
+    [ASIDE, STAGING, MAKING, UPLOADED].iter().any(|begins| name.starts_with(begins))
 }
 
 /// Where the data is that a configuration names.
@@ -166,10 +166,10 @@ mod tests {
         for begins in [MAKING, STAGING, UPLOAD] {
             left.extend([(format!("{begins}old"), true), (format!("{begins}new"), false)]);
         }
-        left.extend([(format!("{HANDED_IN}next.tar.gz"), false), ("files".to_owned(), false)]);
+        left.extend([(format!("{UPLOADED}next.tar.gz"), false), ("files".to_owned(), false)]);
         for (name, _) in &left {
             let path = folder.path().join(name);
-            if name.starts_with(HANDED_IN) {
+            if name.starts_with(UPLOADED) {
                 fs::write(&path, "").unwrap()
             } else {
                 fs::create_dir(&path).unwrap()

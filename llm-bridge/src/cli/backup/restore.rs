@@ -23,9 +23,9 @@ use toolrack_stores::{
 use super::{
     RestoreArguments,
     archive::{MAX_MANIFEST, Manifest, free, unpack},
-    handed_in,
     moves::put_in_place,
     place::{ASIDE, DATA, DOCUMENTS, KEY, Places, STAGING, STORE, entries, is_ours, tenants_of},
+    uploaded,
     write::{MAX_ROW, text_of},
 };
 use crate::{
@@ -60,8 +60,8 @@ pub(in crate::cli) async fn restore(
     let restored = put(&arguments.file, settings, &places, arguments.replace).await?;
     restored.notes.iter().for_each(tell);
     // It would take the place of this one at the next start.
-    if handed_in::discard(&places).await.map_err(|error| error.to_string())? {
-        tell("the backup that was handed in for the next start is discarded");
+    if uploaded::discard(&places).await.map_err(|error| error.to_string())? {
+        tell("the backup that was uploaded for the next start is discarded");
     }
     restored.record(settings, json!({"file": arguments.file})).await?;
     tell(format_args!("restored {}, {}", arguments.file.display(), restored.what()));

@@ -41,7 +41,7 @@ import { serverNow } from '../state/clock.js';
 /** @typedef {ApprovalRule & { user: string }} UsersRule */
 /** @typedef {{ server: string, user: string | null, since: string, issuer: string | null }} ConnectedAccount */
 /** @typedef {{ was_known: boolean, keys: number, sessions: number, chats: number, connections: number, responses: number, transcripts: number, files: number, documents: number, values: number, jobs: number, approvals: number, records: number }} Erased */
-/** @typedef {{ waits: boolean, made_at: string, toolrack: string, server: string, parts: string[], bytes: number, by: string, at: string, error: string | null }} HandedIn */
+/** @typedef {{ waits: boolean, made_at: string, toolrack: string, server: string, parts: string[], bytes: number, by: string, at: string, error: string | null }} UploadedBackup */
 /** @typedef {{ key: string, value: unknown, hidden: boolean, from: string, place: string | null }} Setting */
 /**
  * @typedef {object} Remote
@@ -213,11 +213,11 @@ export async function backup() {
   return { content: await answer.blob(), name: given ?? 'toolrack.tar.gz' };
 }
 
-/** The backup that was handed in and is not in place. @returns {Promise<{ handed_in: HandedIn | null }>} */
-export const handedIn = () => getJson('api/restore');
+/** The backup that was uploaded and is not in place. @returns {Promise<{ uploaded: UploadedBackup | null }>} */
+export const uploaded = () => getJson('api/restore');
 /** @param {File} file */
-export const handIn = (file) => checked('api/restore', { method: 'POST', headers: { 'content-type': 'application/gzip' }, body: file });
-export const takeBack = () => remove('api/restore');
+export const upload = (file) => checked('api/restore', { method: 'POST', headers: { 'content-type': 'application/gzip' }, body: file });
+export const deleteUploaded = () => remove('api/restore');
 
 /** @returns {Promise<ModelServer[]>} */
 export const upstreams = async () => (await getJson('api/upstreams')).upstreams;

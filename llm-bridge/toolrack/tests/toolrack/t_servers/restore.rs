@@ -1,4 +1,4 @@
-//! A backup that is handed in to a running server, on both stores, and put in place at its next start: requirement B21, row U29.
+//! A backup that is uploaded to a running server, on both stores, and put in place at its next start: requirement B21, row U29.
 
 use std::{fs, io::Write, net::TcpStream};
 
@@ -31,7 +31,7 @@ impl Operator {
         sent.bytes().await.unwrap().to_vec()
     }
 
-    async fn hand_in(&self, backup: &[u8]) -> Response {
+    async fn upload(&self, backup: &[u8]) -> Response {
         let request = self.request(Method::POST, "/api/restore").header("content-type", "application/gzip");
         request.body(backup.to_vec()).send().await.unwrap()
     }
@@ -39,10 +39,10 @@ impl Operator {
     async fn waiting(&self) -> Value {
         let answer = self.request(Method::GET, "/api/restore").send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK);
-        answer.json::<Value>().await.unwrap()["handed_in"].take()
+        answer.json::<Value>().await.unwrap()["uploaded"].take()
     }
 
-    async fn take_back(&self) -> StatusCode {
+    async fn delete_uploaded(&self) -> StatusCode {
         self.request(Method::DELETE, "/api/restore").send().await.unwrap().status()
     }
 }
@@ -104,14 +104,17 @@ async fn is_put_in_place(store: &str) {
 
     for key in [&of_bob, &of_eve] {
         let other = Operator::of(&server, key);
-        assert_eq!(refused(other.hand_in(&backup).await).await.0, StatusCode::FORBIDDEN);
+        assert_eq!(refused(other.upload(&backup).await).await.0, StatusCode::FORBIDDEN);
         let read = other.request(Method::GET, "/api/restore").send().await.unwrap();
-        assert_eq!((read.status(), other.take_back().await), (StatusCode::FORBIDDEN, StatusCode::FORBIDDEN));
+        assert_eq!(
+            (read.status(), other.delete_uploaded().await),
+            (StatusCode::FORBIDDEN, StatusCode::FORBIDDEN)
+        );
     }
     // It would say who is an owner.
     let amy = Operator::of(&server, &of_amy);
-    assert_eq!(refused(amy.hand_in(&backup).await).await.0, StatusCode::FORBIDDEN);
-    assert_eq!((amy.waiting().await, amy.take_back().await), (Value::Null, StatusCode::FORBIDDEN));
+    assert_eq!(refused(amy.upload(&backup).await).await.0, StatusCode::FORBIDDEN);
+    assert_eq!((amy.waiting().await, amy.delete_uploaded().await), (Value::Null, StatusCode::FORBIDDEN));
     let form = ada.request(Method::POST, "/api/restore").body(backup.clone()).send().await.unwrap();
     assert_eq!(form.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
     let mut flipped = backup.clone();
@@ -131,7 +134,7 @@ async fn is_put_in_place(store: &str) {
         ("flipped", "", &flipped[..]),
         ("another kind", says, &other_kind[..]),
     ] {
-        let (status, kind, message) = refused(ada.hand_in(bytes).await).await;
+        let (status, kind, message) = refused(ada.upload(bytes).await).await;
         assert_eq!((status, kind.as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "backup_refused"), "{what}");
         assert!(message.contains(says) && !message.contains(".restore-"), "{what}: {message}");
     }
@@ -145,27 +148,27 @@ async fn is_put_in_place(store: &str) {
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(&backup[..1000]).unwrap();
     within_a_second("it is not taken in", || async { !ours(&rack).is_empty() }).await;
-    let busy = refused(ada.hand_in(&backup).await).await;
+    let busy = refused(ada.upload(&backup).await).await;
     assert_eq!((busy.0, busy.1.as_str()), (StatusCode::CONFLICT, "restore_busy"));
     drop(stream);
     within_a_second("what was cut off stays", || async { ours(&rack).is_empty() }).await;
-    assert_eq!((ada.waiting().await, ada.take_back().await), (Value::Null, StatusCode::NOT_FOUND));
+    assert_eq!((ada.waiting().await, ada.delete_uploaded().await), (Value::Null, StatusCode::NOT_FOUND));
 
-    let handed_in: Value = ada.hand_in(&backup).await.json().await.unwrap();
-    assert_eq!(ada.waiting().await, handed_in);
-    let (by, parts) = (&handed_in["by"], &handed_in["parts"]);
-    assert_eq!((by, parts, &handed_in["waits"]), (&json!("ada"), &json!(["store", "files"]), &json!(true)));
-    assert_eq!((&handed_in["bytes"], &handed_in["error"]), (&json!(backup.len()), &Value::Null));
-    let again = refused(ada.hand_in(&backup).await).await;
+    let uploaded: Value = ada.upload(&backup).await.json().await.unwrap();
+    assert_eq!(ada.waiting().await, uploaded);
+    let (by, parts) = (&uploaded["by"], &uploaded["parts"]);
+    assert_eq!((by, parts, &uploaded["waits"]), (&json!("ada"), &json!(["store", "files"]), &json!(true)));
+    assert_eq!((&uploaded["bytes"], &uploaded["error"]), (&json!(backup.len()), &Value::Null));
+    let again = refused(ada.upload(&backup).await).await;
     assert_eq!((again.0, again.1.as_str()), (StatusCode::CONFLICT, "restore_waits"));
     let next = ada.backup().await;
     let mut next = tar::Archive::new(flate2::read::GzDecoder::new(&*next));
     let names = next.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().display().to_string());
     let names: Vec<String> = names.collect();
     assert!(names.len() > 2 && !names.iter().any(|name| name.contains("restore-")), "{names:?}");
-    assert_eq!((ada.take_back().await, ada.waiting().await), (StatusCode::NO_CONTENT, Value::Null));
+    assert_eq!((ada.delete_uploaded().await, ada.waiting().await), (StatusCode::NO_CONTENT, Value::Null));
     assert!(ours(&rack).is_empty());
-    assert_eq!(ada.hand_in(&backup).await.status(), StatusCode::OK);
+    assert_eq!(ada.upload(&backup).await.status(), StatusCode::OK);
     assert!(rack.done(&["user", "list"]).contains("later"), "nothing is in place yet");
     let records = rack.export(&[]);
     let outcomes = |tool: &str| {
@@ -174,10 +177,7 @@ async fn is_put_in_place(store: &str) {
         of_ada.map(|record| record["success"].as_bool().unwrap()).collect::<Vec<_>>()
     };
     let tried = [false, false, false, false, false, false, true, false, true];
-    assert_eq!(
-        (&outcomes("restore hand-in")[..], &outcomes("restore take-back")[..]),
-        (&tried[..], &[true][..])
-    );
+    assert_eq!((&outcomes("restore upload")[..], &outcomes("restore delete")[..]), (&tried[..], &[true][..]));
 
     server.kill();
     let server = rack.serve();
@@ -185,7 +185,7 @@ async fn is_put_in_place(store: &str) {
     assert_eq!(ada.waiting().await, Value::Null);
     assert!(ours(&rack).is_empty(), "{:?}", ours(&rack));
     let log = server.end();
-    assert!(log.contains("Restored the backup that ada handed in, which was made on"), "{log}");
+    assert!(log.contains("Restored the backup that ada uploaded, which was made on"), "{log}");
     let users = rack.done(&["user", "list"]);
     assert!(users.contains("bob") && !users.contains("later"), "{users}");
     assert_eq!(fs::read_to_string(rack.path(".toolrack/files/plan.md")).unwrap(), "the plan");
@@ -197,21 +197,21 @@ async fn is_put_in_place(store: &str) {
     let records = rack.export(&["--only", "success"]);
     let restored = records.iter().find(|record| record["tool"] == "toolrack restore").unwrap();
     let arguments = &restored["arguments"];
-    assert_eq!(arguments["handed_in_by"], "ada", "{restored}");
-    assert_eq!(arguments["made_at"], handed_in["made_at"], "{restored}");
+    assert_eq!(arguments["uploaded_by"], "ada", "{restored}");
+    assert_eq!(arguments["made_at"], uploaded["made_at"], "{restored}");
     // It is done once.
     assert!(!rack.serve().end().contains("Restored the backup"));
     assert!(rack.done(&["audit", "verify"]).contains("whole"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b21_u29_a_backup_that_is_handed_in_is_put_in_place_at_the_next_start() {
+async fn b21_u29_a_backup_that_is_uploaded_is_put_in_place_at_the_next_start() {
     is_put_in_place("").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b21_u29_a_backup_that_is_handed_in_is_put_in_place_of_postgresql() {
-    let test = "b21_u29_a_backup_that_is_handed_in_is_put_in_place_of_postgresql";
+async fn b21_u29_a_backup_that_is_uploaded_is_put_in_place_of_postgresql() {
+    let test = "b21_u29_a_backup_that_is_uploaded_is_put_in_place_of_postgresql";
     let Some(url) = postgres(test) else { return };
     is_put_in_place(&format!("url = \"{url}\"")).await;
 }
@@ -223,7 +223,7 @@ async fn b21_u29_a_backup_that_cannot_be_put_in_place_is_kept_and_told() {
     let ada = Operator::of(&server, &key);
     let backup = ada.backup().await;
     rack.done(&["user", "add", "later"]);
-    assert_eq!(ada.hand_in(&backup).await.status(), StatusCode::OK);
+    assert_eq!(ada.upload(&backup).await.status(), StatusCode::OK);
 
     // While another server uses the data, it waits.
     let second = rack.serve();
@@ -246,7 +246,7 @@ async fn b21_u29_a_backup_that_cannot_be_put_in_place_is_kept_and_told() {
     assert!(log.contains("backup_not_restored") && log.contains(".restore-failed.tar.gz"), "{log}");
     assert!(rack.done(&["user", "list"]).contains("later"));
     // It does not stand in the way of the next one.
-    assert_eq!(ada.hand_in(&backup).await.status(), StatusCode::OK);
+    assert_eq!(ada.upload(&backup).await.status(), StatusCode::OK);
     assert_eq!((&ada.waiting().await["waits"], ours(&rack).len()), (&json!(true), 2));
     server.end();
 
@@ -254,7 +254,7 @@ async fn b21_u29_a_backup_that_cannot_be_put_in_place_is_kept_and_told() {
     fs::write(rack.path("mine.tar.gz"), &backup).unwrap();
     let said = rack.run(&["restore", "mine.tar.gz", "--replace"]).stderr;
     let said = String::from_utf8_lossy(&said).into_owned();
-    assert!(said.contains("the backup that was handed in for the next start is discarded"), "{said}");
+    assert!(said.contains("the backup that was uploaded for the next start is discarded"), "{said}");
     assert!(ours(&rack).is_empty() && !rack.done(&["user", "list"]).contains("later"));
 }
 
@@ -266,7 +266,7 @@ async fn b21_u29_a_program_that_takes_over_puts_nothing_in_place() {
     let ada = Operator::of(&server, &key);
     let backup = ada.backup().await;
     rack.done(&["user", "add", "later"]);
-    assert_eq!(ada.hand_in(&backup).await.status(), StatusCode::OK);
+    assert_eq!(ada.upload(&backup).await.status(), StatusCode::OK);
     rack.write("", &super::program::mock("reloaded", ""));
     let began = std::time::Instant::now();
     while server.call(&client(), &key, "reloaded").await.status() != StatusCode::OK {
@@ -277,6 +277,6 @@ async fn b21_u29_a_program_that_takes_over_puts_nothing_in_place() {
     let log = server.end();
     assert!(!log.contains("backup_not_restored") && !log.contains("Restored the backup"), "{log}");
     assert!(rack.done(&["user", "list"]).contains("later"));
-    assert!(rack.dev().end().contains("Restored the backup that ada handed in"));
+    assert!(rack.dev().end().contains("Restored the backup that ada uploaded"));
     assert!(!rack.done(&["user", "list"]).contains("later"));
 }
