@@ -25,6 +25,14 @@ pub fn is_within(value: &(impl Serialize + ?Sized), most: usize) -> bool {
     serde_json::to_writer(Room(most), value).is_ok()
 }
 
+/// How many bytes a value has as JSON.
+pub(crate) fn length(value: &(impl Serialize + ?Sized)) -> u64 {
+    let mut room = Room(usize::MAX);
+    // There is room for all.
+    let _ = serde_json::to_writer(&mut room, value);
+    (usize::MAX - room.0) as u64
+}
+
 /// A value and all that is in it, in the order of its text: each with its name, where it is the member of an object.
 pub fn parts(value: &Value) -> impl Iterator<Item = (Option<&str>, &Value)> {
     let mut left = vec![(None, value)];
@@ -126,6 +134,7 @@ mod tests {
         for value in [json!({}), json!({"a": [1.5, null, "é\n\""]}), json!("x".repeat(1000))] {
             let length = value.to_string().len();
             assert!(is_within(&value, length) && !is_within(&value, length - 1), "{value}");
+            assert_eq!(super::length(&value), length as u64);
         }
     }
 }

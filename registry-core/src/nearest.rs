@@ -1,6 +1,6 @@
 //! The names that may have been meant.
 
-/// A longer name is none that somebody meant to write, and comparing it would take long.
+/// A longer name is none that somebody has or meant to write, and comparing it would take long.
 const LONGEST: usize = 128;
 
 /// The names most like one, best first, at most three.
@@ -13,6 +13,7 @@ pub fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n 
     let last = |name: &str| name.rsplit_once('.').map_or(name.to_owned(), |(_, last)| last.to_owned());
     let wanted_last = plain(&last(name));
     let mut scored: Vec<(f64, &str)> = names
+        .filter(|known| known.len() <= LONGEST)
         .map(|known| {
             let whole = strsim::jaro_winkler(&wanted, &plain(known));
             // A name with a forgotten or wrong module is the likeliest slip.
@@ -28,7 +29,7 @@ pub fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n 
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{LONGEST, nearest};
 
     #[test]
     fn the_likeliest_comes_first() {
@@ -38,6 +39,8 @@ mod tests {
         assert_eq!(near("search.web-serch").first(), Some(&"research.web_search"));
         assert_eq!(near("calculator").first(), Some(&"calculate"));
         assert!(nearest(&"x".repeat(1 << 20), known.into_iter()).is_empty());
+        let long = format!("a{}", "b".repeat(LONGEST));
+        assert!(nearest("abbb", [long.as_str()].into_iter()).is_empty());
         assert!(near("delete_everything").is_empty(), "{:?}", near("delete_everything"));
     }
 }

@@ -155,7 +155,7 @@ impl ToolList {
 }
 
 /// The maximum length of a model's name, in bytes: it stands in each chunk of an answer, and is remembered.
-const MAX_MODEL: usize = 512;
+pub const MAX_MODEL: usize = 512;
 
 /// Reads the name of the model; an empty one is none.
 pub(crate) fn read_model(body: &mut Object<'_>) -> Result<Option<String>, BadRequest> {

@@ -108,7 +108,7 @@ pub use event::{
 pub use extension::Extension;
 pub use failure::{BadRequest, Failure, FailureKind, UpstreamDetails};
 pub use frame::{Frame, FrameDecoder, FrameTooLong, Framing};
-pub use front::{CountTokens, Decoded, Encode, Front, check_model};
+pub use front::{CountTokens, Decoded, Encode, Front, MAX_MODEL, check_model};
 pub use instructions::{SystemPlace, join_instructions, join_users};
 pub use message::{
     Call, CallInput, Content, Media, MediaKind, MediaSource, Message, Part, Reasoning, Role, Seal, SealKind,

@@ -8,6 +8,9 @@ use crate::Provider;
 /// Fields in which Toolrack itself says what happens to tools. Clients believe them, so that none is taken from a model server.
 const OURS: [&str; 3] = ["x_toolrack", "event", "toolrack"];
 
+/// How many of them an object may have: each is put in its place among the others, and looked for there. The rest is left out.
+pub(crate) const MAX_FIELDS: usize = 4096;
+
 /// Whether only Toolrack may write a field, with or without its place in front (`choice.event`). Some readers of JSON do not tell case.
 pub(crate) fn is_ours(name: &str) -> bool {
     let name = name.rsplit('.').next().unwrap_or(name);
@@ -79,7 +82,7 @@ impl Passing {
         self.fields.is_empty()
     }
 
-    /// Sets a field. The fields are in the order of their names.
+    /// Sets a field, where there is room for it. The fields are in the order of their names.
     pub fn push(&mut self, name: impl Into<Box<str>>, value: impl Into<RawJson>) {
         let (name, value) = (name.into(), value.into());
         match self.fields.binary_search_by(|(field, _)| field.cmp(&name)) {
@@ -88,13 +91,18 @@ impl Passing {
                     field.1 = value;
                 }
             }
-            Err(at) => self.fields.insert(at, (name, value)),
+            Err(at) if self.fields.len() < MAX_FIELDS => self.fields.insert(at, (name, value)),
+            Err(_) => {}
         }
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        self.fields.binary_search_by(|(field, _)| (**field).cmp(name)).ok()
     }
 
     /// Takes a field out.
     pub fn remove(&mut self, name: &str) -> Option<RawJson> {
-        let at = self.fields.iter().position(|(field, _)| **field == *name)?;
+        let at = self.place(name)?;
         Some(self.fields.remove(at).1)
     }
 
@@ -116,8 +124,8 @@ impl Passing {
             *self = others;
         } else if self.api == others.api {
             for (name, value) in others.fields {
-                if let Err(at) = self.fields.binary_search_by(|(field, _)| field.cmp(&name)) {
-                    self.fields.insert(at, (name, value));
+                if self.place(&name).is_none() {
+                    self.push(name, value);
                 }
             }
         }
@@ -130,7 +138,8 @@ impl Passing {
 
     /// A field that may be sent to an API.
     pub fn get(&self, api: Provider, name: &str) -> Option<&RawJson> {
-        self.to(api).iter().find(|(field, _)| **field == *name).map(|(_, value)| value)
+        let at = self.place(name).filter(|_| self.api == Some(api))?;
+        self.fields.get(at).map(|(_, value)| value)
     }
 
     /// The names of the fields that may not be sent to an API.
@@ -186,5 +195,33 @@ mod fields {
         deserializer: D,
     ) -> Result<Vec<(Box<str>, RawJson)>, D::Error> {
         Ok(BTreeMap::deserialize(deserializer)?.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a51_of_fields_that_only_an_api_knows_so_many_are_kept() {
+        let began = Instant::now();
+        let mut passing = Passing::of(Provider::OpenAi);
+        // Each would push all others aside.
+        for number in (0..100_000).rev() {
+            passing.push(format!("x{number:06}"), RawJson::of(&number));
+        }
+        assert_eq!(passing.to(Provider::OpenAi).len(), MAX_FIELDS);
+        let last = |name: &str| passing.get(Provider::OpenAi, name).map(RawJson::get);
+        assert_eq!((last("x099999"), last("x000000"), last("y")), (Some("99999"), None, None));
+        assert_eq!(passing.get(Provider::Gemini, "x099999"), None);
+        let mut all = passing.clone();
+        all.push("x099999", RawJson::of(&1));
+        all.add(passing.clone());
+        assert_eq!(all.get(Provider::OpenAi, "x099999").map(RawJson::get), Some("1"));
+        assert_eq!(all.remove("x099999").map(|value| value.get().to_owned()).as_deref(), Some("1"));
+        assert_eq!((all.remove("x099999"), all.to(Provider::OpenAi).len()), (None, MAX_FIELDS - 1));
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     }
 }

@@ -40,6 +40,7 @@ impl Program<'_> {
             .approval_timeout(Duration::from_secs(guard.approval_seconds))
             .concurrency(guard.concurrency())
             .audit_arguments(guard.audit_arguments)
+            .audit_mebibytes_per_user(guard.max_audit_mebibytes_per_user)
             .modules(self.settings.modules.module_services.keys())
             .defer(self.settings.deferred_tools.clone());
         let files = self.settings.tool_files().into_iter().fold(ToolFiles::new(), ToolFiles::file);

@@ -285,6 +285,7 @@ fn add_operation() -> Operation {
         .refuses(413, "The file is larger than 50 MiB (`invalid_request_error`).")
         .refuses(415, "The extension is of no supported kind (`unknown_kind`), or the file was not sent as `application/octet-stream` (`invalid_request_error`).")
         .refuses(422, "The file cannot be read (`unreadable`).")
+        .refuses(429, "The user has used up the day's share of the audit (`tool_rate_limited`).")
         .refuses(503, "Too many documents are being added at once (`busy`).")
         .retry_after(503)
 }
@@ -308,6 +309,7 @@ async fn add(
     let access = &app.documents;
     let documents = access.to_add_to(&identity)?;
     let user = &identity.caller.user;
+    admin::audit_room(&identity)?;
     let QueryParameters(AddQuery { name, modified }) = query?;
     let path = upload_path(user, &name).map_err(|message| ApiError::invalid("name", message))?;
     let place = Destination { quota: access.limits.of(user), path: path.clone(), documents };
@@ -403,6 +405,7 @@ async fn remove(
         );
         return Err(ApiError::denied(message));
     }
+    admin::audit_room(&identity)?;
     let remove = async {
         let removed = match access.there(&identity) {
             Some(documents) => documents.remove(&path).await?,

@@ -187,6 +187,14 @@ impl Mcp {
         }
     }
 
+    /// Whether a request goes on with the stream of a call, such as `3/7`, in a session that has come over. The number of that stream may be
+    /// that of another one here, and the library answers with that one's messages or with none: its client would wait for ever.
+    fn is_stream_of_another_program(&self, headers: &HeaderMap) -> bool {
+        let is_of_call = headers.get(LAST_EVENT).is_some_and(|last| last.as_bytes().contains(&b'/'));
+        let session = self.takeover.as_ref().zip(session_of(headers));
+        is_of_call && session.is_some_and(|(takeover, id)| takeover.is_older(id))
+    }
+
     /// Ends the streams after the calls and subscriptions had time to finish.
     fn watch_closing(&self) {
         let (closing, streams) = (self.closing.clone(), self.config.cancellation_token.clone());
@@ -323,6 +331,11 @@ async fn serve(
         Err(error) => return error.into_response(),
     };
     mcp.pass_back(request.headers(), &message).await;
+    if listens && mcp.is_stream_of_another_program(request.headers()) {
+        let message =
+            "Not Found: the server was replaced, and this stream cannot be resumed; begin another session";
+        return (StatusCode::NOT_FOUND, message).into_response();
+    }
     let (_coming_over, session) = mcp.coming_over(&mut request, &visitor).await;
     let (service, caller) = (&service, &identity);
     let running = &mcp.running;

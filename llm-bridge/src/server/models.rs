@@ -1,6 +1,8 @@
 //! The models, in the form of the SDK that asks: `GET /v1/models`, `GET /v1beta/models` and one model below them. For the operator
 //! `GET /api/upstreams`: the model servers.
 
+use std::collections::HashSet;
+
 use axum::{
     Extension, Json,
     extract::State,
@@ -108,12 +110,13 @@ pub(super) async fn listed(app: &App) -> Result<Vec<ListedModel>, Failure> {
 /// As [`listed`].
 pub(super) async fn all(app: &App) -> Result<Vec<ListedModel>, Failure> {
     let models = listed(app).await?;
+    let names: HashSet<&str> = models.iter().map(|model| model.id.as_str()).collect();
     let plain: Vec<ListedModel> = models
         .iter()
         // Another Toolrack lists them itself.
         .filter(|model| !model.embeds && !model.id.ends_with(PLAIN))
         .map(|model| model.named(format!("{}{PLAIN}", model.id)))
-        .filter(|plain| models.iter().all(|model| model.id != plain.id))
+        .filter(|plain| !names.contains(plain.id.as_str()))
         .collect();
     Ok(models.into_iter().chain(plain).collect())
 }

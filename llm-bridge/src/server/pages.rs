@@ -36,7 +36,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Page {
         if !(1..=MAX_PAGE).contains(&limit) {
             return Err(ApiError::invalid("limit", format!("`limit` has to be 1 to {MAX_PAGE}")));
         }
-        let wrong = || ApiError::invalid("after", "`after` has to be `next` of the list before");
         let place = |text: String| {
             let (time, name) = text.split_once('~').ok_or_else(wrong)?;
             Ok::<_, ApiError>((time.parse().map_err(|_| wrong())?, name.to_owned()))
@@ -52,6 +51,21 @@ impl Page {
             .query("after", "`next` of the list before.")
             .query_number("limit", "How many; by default as many as there may be.", 1, MAX_PAGE.into())
             .refuses(400, "`after` or `limit` is wrong (`invalid_request_error`).")
+    }
+
+    /// The name behind which a list by name goes on; the empty one is before all.
+    pub(super) fn after_name(&self) -> &str {
+        self.after.as_ref().map_or("", |(_, name)| name)
+    }
+
+    /// The number behind which a list by number goes on; 0 is before all.
+    pub(super) fn after_number(&self) -> Result<i64, ApiError> {
+        self.after.as_ref().map_or(Ok(0), |(_, name)| name.parse().map_err(|_| wrong()))
+    }
+
+    /// How many entries are read for it: one more says whether there are more.
+    pub(super) fn to_read(&self) -> usize {
+        self.limit + 1
     }
 
     /// This part of a list, and `after` of the next one, where there is more.
@@ -70,7 +84,16 @@ impl Page {
     }
 }
 
+fn wrong() -> ApiError {
+    ApiError::invalid("after", "`after` has to be `next` of the list before")
+}
+
 /// The place in a list by name.
 pub(super) fn named(name: &str) -> Place {
     (Timestamp::UNIX_EPOCH, name.to_owned())
+}
+
+/// The place in a list by number.
+pub(super) fn numbered(number: i64) -> Place {
+    named(&format!("{number:019}"))
 }

@@ -70,8 +70,16 @@ pub(super) async fn list(
     };
     let own = users.iter().find(|user| user.id == identity.caller.user).filter(|_| !identity.is_configured());
     let own = own.map_or(&[][..], |user| &user.personas);
-    let mut personas = store.personas(tenant).await?;
-    personas.retain(|persona| is_admin || personas::may_use(own, &persona.name));
+    let personas = match is_admin || own.is_empty() {
+        true => store.personas_after(tenant, page.after_name(), page.to_read()).await?,
+        false => {
+            let mut personas = Vec::new();
+            for name in own {
+                personas.extend(store.persona(tenant, name).await?);
+            }
+            personas
+        }
+    };
     let (personas, next) = page.of(personas, |persona| named(&persona.name));
     let listed = |persona: Persona| {
         let users = is_admin.then(|| users_of(&users, &persona.name));

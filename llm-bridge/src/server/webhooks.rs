@@ -19,7 +19,7 @@ use super::{
     identity::Identity,
     name::Name,
     openapi::Operation,
-    pages::Page,
+    pages::{Page, numbered},
 };
 
 /// Where changes are told.
@@ -67,10 +67,14 @@ pub(super) async fn list(
 ) -> Result<Json<DeadLetterList>, ApiError> {
     identity.require(Permission::Admin, "reading dead letters")?;
     let dead_letters = match &app.settings.webhooks {
-        Some(webhooks) => webhooks.dead_letters(identity.registry.tenant()).await?,
+        Some(webhooks) => {
+            let tenant = identity.registry.tenant();
+            webhooks.dead_letters_after(tenant, page.after_number()?, page.to_read()).await?
+        }
         None => Vec::new(),
     };
-    let (dead_letters, next) = page.of(dead_letters, |letter| (letter.ts, letter.id.clone()));
+    let (dead_letters, next) = page.of(dead_letters, |(place, _)| numbered(*place));
+    let dead_letters = dead_letters.into_iter().map(|(_, letter)| letter).collect();
     Ok(Json(DeadLetterList { dead_letters, next }))
 }
 

@@ -18,6 +18,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 use tokio::task::spawn_blocking;
+use toolrack_apis::MAX_MODEL;
 
 use super::{
     error::{UpstreamError, is_about_server},
@@ -34,6 +35,8 @@ use crate::metrics::UpstreamMetrics;
 const KNOWN_FOR: Duration = Duration::from_secs(5);
 /// What Ollama's clients add to the names of models.
 const LATEST: &str = ":latest";
+/// How many models of a server are known, and looked through for each request; no name is longer than a request's may be.
+const MAX_MODELS: usize = 10_000;
 /// A failure that took longer than this is remembered likewise, so that not every request waits for it.
 const LONG: Duration = Duration::from_secs(1);
 
@@ -87,7 +90,17 @@ impl Server {
         let mut list = self.last_list();
         match listed {
             Ok(mut models) => {
-                models.retain(|model| name_of(model).is_none_or(|name| self.is_for(name)));
+                let is_wanted = |name: &str| name.len() <= MAX_MODEL && self.is_for(name);
+                models.retain(|model| name_of(model).is_none_or(is_wanted));
+                if models.len() > MAX_MODELS {
+                    tracing::warn!(
+                        upstream = self.name(),
+                        listed = models.len(),
+                        kept = MAX_MODELS,
+                        "models_left_out"
+                    );
+                    models.truncate(MAX_MODELS);
+                }
                 *list = List { models: Arc::new(models), asked: Some((Instant::now(), None)) };
                 Ok(Arc::clone(&list.models))
             }

@@ -12,6 +12,8 @@ pub(crate) const FILTER: &str = "bounded_value";
 const MAX_PARTS: usize = 1 << 20;
 /// How many of them are looked at for a unit of work.
 const PARTS_OF_FUEL: usize = 4;
+/// How many words and signs a tag may have: the engine reads some of them, such as `not not …`, each within the one before.
+pub(crate) const MAX_SIGNS: usize = 10_000;
 /// Filters that look at the surface alone, or pay themselves.
 const CHEAP: [&str; 8] = ["count", "d", "default", "first", "last", "length", "string", "tojson"];
 /// Words that are no values.
@@ -78,9 +80,9 @@ fn parts(value: &Value) -> Result<Option<Box<dyn Iterator<Item = Value>>>, Error
     }
 }
 
-/// The source with the filter behind each value that is read. Lines stay what they are.
-pub(crate) fn with_bounds(source: &str) -> String {
-    let mut writer = Writer { rest: source, out: String::with_capacity(source.len() * 2) };
+/// The source with the filter behind each value that is read. Lines stay what they are. `None` where a tag is too long.
+pub(crate) fn with_bounds(source: &str) -> Option<String> {
+    let mut writer = Writer { rest: source, out: String::with_capacity(source.len() * 2), is_long: false };
     while let Some(at) = writer.rest.find('{') {
         writer.copy(at);
         match writer.rest.as_bytes().get(1) {
@@ -94,7 +96,7 @@ pub(crate) fn with_bounds(source: &str) -> String {
         }
     }
     writer.copy(writer.rest.len());
-    writer.out
+    (!writer.is_long).then_some(writer.out)
 }
 
 /// Where values are read in a tag.
@@ -118,6 +120,8 @@ struct Bracket {
 struct Writer<'s> {
     rest: &'s str,
     out: String,
+    /// Whether a tag is too long.
+    is_long: bool,
 }
 
 impl Writer<'_> {
@@ -172,10 +176,16 @@ impl Writer<'_> {
         let mut is_on = tag.after.is_none();
         // Whether a value has ended here, and whether the word before was `is`.
         let (mut is_value, mut is_test) = (false, false);
+        let mut signs = 0;
         while let Some(char) = self.rest.chars().next() {
             let depth = open.len();
-            if depth == 0 && self.rest.trim_start_matches(['-', '+']).starts_with(end) {
+            if depth == 0 && self.rest.strip_prefix(['-', '+']).unwrap_or(self.rest).starts_with(end) {
                 return self.copy_through(end);
+            }
+            signs += usize::from(!char.is_whitespace());
+            if signs > MAX_SIGNS {
+                self.is_long = true;
+                return self.copy(self.rest.len());
             }
             let mut is_read = false;
             match char {
@@ -287,7 +297,8 @@ mod tests {
             ("{{ 'a", "{{ 'a"),
             ("{", "{"),
         ] {
-            assert_eq!(with_bounds(source), expected.replace('!', "|bounded_value"), "{source}");
+            let expected = expected.replace('!', "|bounded_value");
+            assert_eq!(with_bounds(source), Some(expected), "{source}");
         }
     }
 }

@@ -29,6 +29,9 @@ const MAX_FUEL: usize = 4_000_000;
 /// How much stack a unit of work may need, in bytes: a value that is nested as deep as a template can make it is taken apart level by level.
 /// It is address space; memory is taken as it is used.
 const STACK_OF_FUEL: usize = if cfg!(debug_assertions) { 256 } else { 128 };
+/// The stack on which a template is read: what its longest tag may need, and some for each byte beside. It is address space, too.
+const STACK: usize = 256 << 20;
+const STACK_OF_BYTE: usize = 256;
 /// The depth to which a template may nest while it runs; a loop is 1, a macro some.
 const MAX_DEPTH: usize = 200;
 /// The template's name in the environment.
@@ -97,9 +100,12 @@ impl Template {
         environment.add_function("raise_exception", raise_exception);
         environment.remove_global("debug");
         python::add_to(&mut environment);
-        environment
-            .add_template_owned(NAME, bounds::with_bounds(&source::prepared(source)))
-            .map_err(|error| TemplateError::of_source(&error))?;
+        let bounded = bounds::with_bounds(&source::prepared(source)).ok_or_else(|| {
+            TemplateError::Syntax(format!("a tag has more than {} words and signs", bounds::MAX_SIGNS))
+        })?;
+        let stack_size = STACK + bounded.len() * STACK_OF_BYTE;
+        let added = on_thread(stack_size, || environment.add_template_owned(NAME, bounded))?;
+        added.map_err(|error| TemplateError::of_source(&error))?;
         Ok(Self { environment, source: source.to_owned() })
     }
 
@@ -114,14 +120,7 @@ impl Template {
     /// When the template refuses the conversation, fails, or goes on without end.
     pub fn render(&self, conversation: &Conversation<'_>) -> Result<String, TemplateError> {
         let fuel = (FUEL + FUEL_OF_MESSAGE.saturating_mul(conversation.messages.len())).min(MAX_FUEL);
-        let gave_up = |_| TemplateError::Failed("the engine gave up".to_owned());
-        thread::scope(|scope| {
-            let thread = thread::Builder::new().name("template".to_owned()).stack_size(fuel * STACK_OF_FUEL);
-            let rendering = thread
-                .spawn_scoped(scope, || self.render_with(fuel, conversation))
-                .map_err(|error| TemplateError::Failed(format!("there is no thread for it: {error}")))?;
-            rendering.join().map_err(gave_up)?
-        })
+        on_thread(fuel * STACK_OF_FUEL, || self.render_with(fuel, conversation))?
     }
 
     fn render_with(&self, fuel: usize, conversation: &Conversation<'_>) -> Result<String, TemplateError> {
@@ -137,6 +136,17 @@ impl Template {
         rendered.map_err(failed)?;
         String::from_utf8(output.bytes).map_err(|error| TemplateError::Failed(error.to_string()))
     }
+}
+
+/// Works on a thread that ends with it, with so much stack.
+fn on_thread<T: Send>(stack_size: usize, work: impl FnOnce() -> T + Send) -> Result<T, TemplateError> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("template".to_owned()).stack_size(stack_size);
+        let working = thread
+            .spawn_scoped(scope, work)
+            .map_err(|error| TemplateError::Failed(format!("there is no thread for it: {error}")))?;
+        working.join().map_err(|_| TemplateError::Failed("the engine gave up".to_owned()))
+    })
 }
 
 /// The names that a template knows, as the reference has them: there are `tools` and `documents` in any case.

@@ -73,6 +73,44 @@ fn b14_a_broken_template_is_told_with_its_line() {
     assert!(matches!(error_of(&"x".repeat(MAX_SOURCE + 1)), TemplateError::SourceTooLarge(_)));
 }
 
+/// The engine reads each within the one before: some kilobytes used up the stack, and with it the program.
+#[test]
+fn a53_a_tag_that_nests_without_brackets_is_read_or_refused() {
+    for (before, middle, after) in [
+        ("not ", "1", ""),
+        ("-", "1", ""),
+        ("1 if 1 else ", "1", ""),
+        ("", "1", "+1"),
+        ("", "1", "~1"),
+        ("", "1", " and 1"),
+        ("", "1", " < 1"),
+        ("", "1", " in [1]"),
+        ("", "1", " is odd"),
+        ("1**", "1", ""),
+        ("", "a", ".b"),
+        ("", "a", "|upper"),
+        ("", "a", "[0]"),
+        ("", "a", "()"),
+        ("(", "1", ")"),
+        ("a(", "", ")"),
+        ("a|default(", "1", ")"),
+    ] {
+        for times in [10, 2_000, 9_000, 300_000] {
+            let source = format!("{{{{ {}{middle}{} }}}}", before.repeat(times), after.repeat(times));
+            if source.len() > MAX_SOURCE {
+                continue;
+            }
+            let began = Instant::now();
+            let read = Template::new(&source).and_then(|template| template.render(&Conversation::new(&[])));
+            let is_refused = matches!(read, Err(TemplateError::Syntax(_)));
+            assert!(is_refused || times < 10_000, "{before}{after}, {times} times: {read:?}");
+            assert!(began.elapsed() < Duration::from_secs(20), "{before}{after}, {times} times");
+        }
+    }
+    let many = format!("{{% set x = [{}] %}}{{{{ x | length }}}}", "1, ".repeat(4_000));
+    assert_eq!(Template::new(&many).unwrap().render(&Conversation::new(&[])).unwrap(), "4000");
+}
+
 #[test]
 fn b14_whatever_a_template_does_it_ends() {
     let deep = "{% set ns = namespace(x=[]) %}{% for i in range(9000) %}{% for j in range(9000) %}{% set ns.x = [ns.x] %}\

@@ -51,6 +51,7 @@ issuer = "%s"
 client_id = "page"
 [guard]
 audit_arguments = true
+max_audit_mebibytes_per_user = 96
 max_running_per_user = 4
 max_waiting_per_user = 8
 [documents]
@@ -233,10 +234,10 @@ class Provider(Quiet):
 
 class Model(Quiet):
     """A model server that answers as `script` says, or with all of `whole` at once; it keeps what it was asked."""
-    script, whole, asked = None, None, []
+    script, whole, asked, models = None, None, [], [{"id": "m", "object": "model"}]
 
     def do_GET(self):
-        self.reply({"object": "list", "data": [{"id": "m", "object": "model"}]})
+        self.reply({"object": "list", "data": Model.models})
 
     def do_POST(self):
         request = self.body()
@@ -856,6 +857,24 @@ def _(server):
     refused(server.request("DELETE", chat), 204)
 
 
+@row("A50", "a model server that lists two hundred thousand models", health=2)
+def _(server):
+    known, Model.models = Model.models, [{"id": f"{number}"} for number in range(200_000)]
+    try:
+        answers = at_once(4, lambda number: server.request("GET", ["/v1/models", "/v1/models/none"][number % 2]))
+    finally:
+        Model.models = known
+    expect([answer[0] for answer in answers] == [200, 404] * 2, f"{answers}"[:300])
+
+
+@row("A51", "answers of a model server with two hundred thousand unknown fields")
+def _(server):
+    fields = {f"x{number:06}": 1 for number in range(200_000, 0, -1)}
+    Model.script = lambda _request: [chunk(role="assistant", extra=fields), chunk(content="Hi.", extra=fields), chunk(finish="stop")]
+    for answer in at_once(4, lambda _: server.chat(USER)):
+        expect(answer[0] == 200 and "[DONE]" in answer[1], f"{answer[0]} {answer[1][:300]}")
+
+
 @row("A33", "ends of sign-ins on all connections, while the provider takes its time")
 def _(server):
     begun = base64.urlsafe_b64encode(json.dumps({"state": "s", "nonce": "n", "verifier": "v", "to": "/"}).encode()).decode().rstrip("=")
@@ -1128,13 +1147,31 @@ def _(server):
             expect(found.returncode == (1 if attack else 0), f"{attack}: {found}")
 
 
+@row("A49", "calls without end, whose records take the disk", disk=160 * MIB)
+def _(server):
+    def call(number):
+        return server.execute("calculate", "hog", expression=f"{number}" + "1" * (60 << 10))
+
+    for number in range(400):
+        statuses = {answer[0] for answer in at_once(8, lambda at: call(f"{number}.{at}"))}
+        if statuses == {429}:
+            break
+    expect(statuses == {429}, f"{statuses}")
+    before = server.disk()
+    for number in range(100):
+        answer = call(number)
+        expect(answer[0] == 429 and "that the audit keeps" in answer[1], f"{answer[0]} {answer[1][:300]}")
+    expect(server.disk() - before < MIB, f"{server.disk() - before} bytes more")
+    refused(server.execute("calculate", "eve", expression="6 * 7"), 200)
+
+
 def users(settings):
     """The keys of new users, by their names."""
     def toolrack(*arguments):
         return environment.output([environment.TOOLRACK, *arguments, "--config", settings])
 
     keys = {}
-    for name, level in (("ada", "user"), ("eve", "user"), ("guest", "guest"), ("root", "admin")):
+    for name, level in (("ada", "user"), ("eve", "user"), ("hog", "user"), ("guest", "guest"), ("root", "admin")):
         toolrack("user", "add", name, "--level", level)
         keys[name] = toolrack("key", "create", name).strip()
     toolrack("persona", "add", "all", "--modules", "hostile,local")

@@ -1,12 +1,13 @@
 //! Lists that may be long come in pages.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use llm_bridge::server::Access;
 use registry_core::{
     Caller, Change, Permission, Registry, RegistryEvent,
-    store::{ApiKey, DeadLetter, DeadLetters, MemoryDeadLetters, Persona, Store, User},
+    store::{ApiKey, DeadLetter, DeadLetters, MemoryDeadLetters, Persona, Store, StoreResult, User},
 };
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -131,4 +132,52 @@ async fn u29_long_lists_have_pages_and_leave_nothing_out() {
     }
     let (_, questions) = send(&rack, Method::GET, "/api/questions?limit=1", &ada, Value::Null).await;
     assert_eq!(questions, json!({"questions": [], "next": null}));
+}
+
+/// Dead letters that note how many were read at once.
+#[derive(Default)]
+struct Noted {
+    kept: MemoryDeadLetters,
+    read: Mutex<Vec<usize>>,
+}
+
+#[async_trait]
+impl DeadLetters for Noted {
+    async fn push(&self, letter: DeadLetter, most: usize) -> StoreResult<()> {
+        self.kept.push(letter, most).await
+    }
+
+    async fn page(&self, tenant: &str, after: i64, most: usize) -> StoreResult<Vec<(i64, DeadLetter)>> {
+        let page = self.kept.page(tenant, after, most).await?;
+        self.read.lock().unwrap().push(page.len());
+        Ok(page)
+    }
+
+    async fn take(&self, tenant: &str, id: &str) -> StoreResult<Option<DeadLetter>> {
+        self.kept.take(tenant, id).await
+    }
+}
+
+#[tokio::test]
+async fn u29_of_dead_letters_a_page_is_read_and_no_more() {
+    let letters = Arc::new(Noted::default());
+    for number in 0..7 {
+        letters.push(letter(number, Timestamp::now()), 100).await.unwrap();
+    }
+    let registry = Registry::builder().without_compiled().build().unwrap();
+    let webhooks =
+        Webhooks::start(&registry, Vec::new(), letters.clone(), WebhookSettings::default()).unwrap();
+    let rack = Rack::start_set(Caller::new("local", Permission::User), |settings| {
+        settings.access = Access::default();
+        settings.webhooks = Some(webhooks);
+    })
+    .await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let (all, pages) = read_on(&rack, &root, "dead-letters", 3).await;
+    assert_eq!((all.len(), pages), (7, 3));
+    // One more says whether there are more.
+    assert_eq!(*letters.read.lock().unwrap(), [4, 4, 1]);
+    let (status, _) =
+        send(&rack, Method::GET, "/api/dead-letters?after=1970-01-01T00:00:00Z~x", &root, Value::Null).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
 }

@@ -45,6 +45,11 @@ this is no diagram
 [^1]: The note.
 `;
 
+/** Openings without an end, of which each was looked for to the end of the text, and commands that each stand for a long formula. */
+const ENDLESS = [
+  `${'\\[\n'.repeat(20_000)}\\] x`, '\\( '.repeat(20_000), `[^1]: A note.\n\n${'[^'.repeat(10_000)}`, `$\\def\\a{${'b'.repeat(500)}}${'\\a'.repeat(400)}$`, `$${'a+'.repeat(50_000)}a$`, 'The end.',
+].join('\n\n');
+
 /** A stream of chat completions that says `text` in pieces. */
 export function stream(text, finish = 'stop') {
   const pieces = text.match(/[\s\S]{1,40}/g) ?? [];
@@ -147,6 +152,19 @@ async function scripted(browser, body, options) {
 
 // By keyboard: a click that follows a scroll may still hit a diagram's frame, which is a process of its own.
 export async function markdown(browser) {
+  await check('a52 openings without an end and commands that grow are no more work than their text', async () => {
+    const { page, context } = await scripted(browser, () => stream(ENDLESS), { viewport: { width: 1280, height: 860 } });
+    const session = await context.newCDPSession(page);
+    await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+    await ask(page, 'Without end');
+    await page.waitForSelector('#stop', { state: 'hidden', timeout: 120_000 });
+    await page.getByText('The end.').waitFor();
+    const { metrics } = await session.send('Performance.getMetrics');
+    const seconds = metrics.find((metric) => metric.name === 'ScriptDuration').value;
+    console.log(`        ${seconds.toFixed(1)} s of work`);
+    equal(seconds < 20, true, `${seconds} s of work`);
+    await context.close();
+  });
   const { page, complaints, context } = await scripted(browser, () => stream(TEXT), { viewport: { width: 1280, height: 860 } });
   await ask(page, 'Show me all of it');
   await idle(page);

@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 use serde_json::{Map, Value};
 
 use super::{Content, base64, base64_length};
-use crate::result::ToolError;
+use crate::{result::ToolError, text::is_invisible};
 
 /// The longest name of a file, in bytes.
 const MAX_NAME: usize = 120;
@@ -220,7 +220,7 @@ fn named(stem: &str, media_type: &str) -> String {
 /// A name that every file system takes and that leads nowhere else.
 fn safe_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let is_kept = |c: &char| !c.is_control() && !FORBIDDEN.contains(c) && !turns_text(*c);
+    let is_kept = |c: &char| !c.is_control() && !FORBIDDEN.contains(c) && !is_unseen(*c);
     let kept: String = last.chars().filter(is_kept).collect();
     // Windows drops what is at the end; a point at the beginning hides a file.
     let kept = kept.trim().trim_matches('.').trim();
@@ -243,9 +243,9 @@ fn safe_name(name: &str) -> String {
     format!("{}{ending}", stem.get(..end).unwrap_or_default())
 }
 
-/// Characters that are not seen, or turn the direction of text, so that `exe.txt` is shown for `txt.exe`.
-fn turns_text(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+/// Characters that are not seen, or turn the direction of text, so that `exe.txt` is shown for `txt.exe`; joiners are among them.
+fn is_unseen(c: char) -> bool {
+    is_invisible(c) || matches!(c, '\u{200c}' | '\u{200d}')
 }
 
 /// The media type that the bytes begin like.
@@ -368,6 +368,7 @@ mod tests {
             ("C:\\a\\b.txt", "b.txt"),
             ("a\r\nb\0.txt", "ab.txt"),
             ("\u{202e}txt.exe", "txt.exe"),
+            ("a\u{61c}b\u{ad}\u{e0041}.txt", "ab.txt"),
             ("<a>:\"b|?*.txt", "ab.txt"),
             (".bashrc", "bashrc"),
             ("..", "file"),

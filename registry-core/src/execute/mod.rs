@@ -86,6 +86,7 @@ impl Registry {
             Some(_) => context.to_mut().revalidate().await,
             None => Ok(()),
         };
+        let welcome = welcome.and_then(|()| self.audit_room(&context.caller().user));
         let around = context.running().map(Arc::clone);
         let span = traced::begin(&mut context, tool.as_deref(), &call);
         let found = Found::find(self, tool, context, call, welcome);

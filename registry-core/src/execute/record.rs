@@ -83,7 +83,7 @@ impl Registry {
         }
     }
 
-    /// A call that an entry point or the selection turns down: one record, and the reason.
+    /// A call that an entry point or the selection turns down: one record, as far as the user's share of the audit goes, and the reason.
     pub(crate) async fn refuse(
         &self,
         tool: Option<&Arc<Tool>>,
@@ -95,10 +95,12 @@ impl Registry {
         call.cut_name();
         let arguments = std::mem::take(&mut call.arguments);
         let mut result = Err(error);
-        if let Some(audited) = self.audited(context, tool, arguments).await {
+        let common = &self.shared.common;
+        if common.audit_shares.takes_refusal(self.tenant(), &context.caller().user)
+            && let Some(audited) = self.audited(context, tool, arguments).await
+        {
             let record =
                 self.record(context, tool.map(|tool| &**tool), &call.name, &call.id, call.origin, audited);
-            let common = &self.shared.common;
             let record = outcome_of(record, &result, Duration::ZERO, common.clock.now());
             if let Err(cause) = common.keep(record).await {
                 result = Err(not_audited(&call.name, &cause));

@@ -36,7 +36,7 @@ pub struct Charge {
 impl Charge {
     /// The day of the call, in days since 1970-01-01 (UTC).
     fn day(&self) -> i64 {
-        self.at.as_second().div_euclid(DAY)
+        day_of(self.at)
     }
 
     /// What keeps the call from being made, where so many calls were made on that day and the last was then.
@@ -56,8 +56,13 @@ impl Charge {
     }
 }
 
+/// The day of a time, in days since 1970-01-01 (UTC).
+pub(super) fn day_of(time: Timestamp) -> i64 {
+    time.as_second().div_euclid(DAY)
+}
+
 /// When a day ends (UTC).
-fn end_of(day: i64) -> Timestamp {
+pub(super) fn end_of(day: i64) -> Timestamp {
     Timestamp::from_second((day + 1) * DAY).unwrap_or(Timestamp::MAX)
 }
 

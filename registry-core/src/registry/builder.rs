@@ -24,7 +24,7 @@ use crate::{
     guard::{
         Guards,
         approval::Approvals,
-        audit::{AuditSink, LogAsItIs},
+        audit::{AUDIT_MEBIBYTES_OF_USER, AuditShares, AuditSink, CountedAudit, LogAsItIs},
         gate::Gate,
         limits::Usage,
     },
@@ -41,6 +41,7 @@ use crate::{
 #[must_use]
 pub struct RegistryBuilder {
     common: Common,
+    audit_mebibytes: u64,
 }
 
 impl Default for RegistryBuilder {
@@ -48,6 +49,7 @@ impl Default for RegistryBuilder {
         let common = Common {
             resources: Arc::default(),
             audit: Arc::new(LogAsItIs),
+            audit_shares: Arc::new(AuditShares::new(0, Arc::new(SystemClock))),
             audit_arguments: false,
             clock: Arc::new(SystemClock),
             events: broadcast::Sender::new(EVENTS_KEPT),
@@ -60,7 +62,7 @@ impl Default for RegistryBuilder {
             offers: ArcSwap::default(),
             tenants: Default::default(),
         };
-        Self { common }
+        Self { common, audit_mebibytes: AUDIT_MEBIBYTES_OF_USER }
     }
 }
 
@@ -81,6 +83,13 @@ impl RegistryBuilder {
     /// [`LogAudit`](crate::guard::audit::LogAudit) calls are refused where it does not.
     pub fn audit(mut self, audit: Arc<dyn AuditSink>) -> Self {
         self.common.audit = audit;
+        self
+    }
+
+    /// What the records of one user may take in a day of UTC on this host, in MiB; 0 for any size. Beyond it the user's calls are refused
+    /// until the day is over. [`AUDIT_MEBIBYTES_OF_USER`], where nothing is said.
+    pub fn audit_mebibytes_per_user(mut self, mebibytes: u64) -> Self {
+        self.audit_mebibytes = mebibytes;
         self
     }
 
@@ -185,7 +194,11 @@ impl RegistryBuilder {
     /// # Errors
     /// When compiled tools are wanted and there is none, which is what a forgotten `use tools as _;` looks like.
     pub fn build(self) -> Result<Registry, RegistryError> {
-        let shared = Shared::new(Arc::new(self.common), DEFAULT_TENANT);
+        let Self { mut common, audit_mebibytes } = self;
+        let shares = Arc::new(AuditShares::new(audit_mebibytes, Arc::clone(&common.clock)));
+        common.audit_shares = Arc::clone(&shares);
+        common.audit = Arc::new(CountedAudit { sink: common.audit, shares });
+        let shared = Shared::new(Arc::new(common), DEFAULT_TENANT);
         if shared.common.compiled && shared.tools.load().sorted().is_empty() && shared.replaced.is_empty() {
             return Err(RegistryError::Empty);
         }

@@ -29,9 +29,13 @@ use crate::{
     clock::Clock,
     context::{Caller, Resources, ToolContext},
     events::RegistryEvent,
-    guard::{Guards, audit::AuditSink},
+    guard::{
+        Guards,
+        audit::{AuditShares, AuditSink},
+    },
     handler::Handler,
     policy::{ToolLimits, ToolPolicy},
+    result::ToolError,
     source::{ConfigFault, ConfiguredTools, Source},
     spec::ToolSpec,
     store::StateStore,
@@ -93,6 +97,8 @@ impl ToolSet {
 pub(crate) struct Common {
     pub(crate) resources: Arc<Resources>,
     pub(crate) audit: Arc<dyn AuditSink>,
+    /// What the records of each user may take.
+    pub(crate) audit_shares: Arc<AuditShares>,
     /// Whether records hold the arguments, and not only their hash.
     pub(crate) audit_arguments: bool,
     pub(crate) clock: Arc<dyn Clock>,
@@ -245,6 +251,14 @@ impl Registry {
     /// Where calls are recorded, for a host that records more there, such as what an admin changes.
     pub fn audit(&self) -> &Arc<dyn AuditSink> {
         &self.shared.common.audit
+    }
+
+    /// Whether the audit keeps more of a user of this tenant today.
+    ///
+    /// # Errors
+    /// When the user's share of the day is used up.
+    pub fn audit_room(&self, user: &str) -> Result<(), ToolError> {
+        self.shared.common.audit_shares.room(&self.shared.tenant, user)
     }
 
     /// Where tools keep values, for a host that keeps some of its own there.

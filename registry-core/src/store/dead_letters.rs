@@ -1,5 +1,10 @@
 //! Dead letters: webhook messages that could not be delivered.
 
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicI64, Ordering},
+};
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -35,8 +40,14 @@ pub trait DeadLetters: Send + Sync {
     /// Keeps a letter. Of more than `most` of its tenant the oldest are dropped.
     async fn push(&self, letter: DeadLetter, most: usize) -> StoreResult<()>;
 
-    /// The tenant's letters, oldest first.
-    async fn list(&self, tenant: &str) -> StoreResult<Vec<DeadLetter>>;
+    /// So many of the tenant's letters, oldest first, from behind a place on, each with its place. 0 is before all.
+    async fn page(&self, tenant: &str, after: i64, most: usize) -> StoreResult<Vec<(i64, DeadLetter)>>;
+
+    /// All of the tenant's letters, oldest first.
+    async fn list(&self, tenant: &str) -> StoreResult<Vec<DeadLetter>> {
+        let letters = self.page(tenant, 0, usize::MAX).await?;
+        Ok(letters.into_iter().map(|(_, letter)| letter).collect())
+    }
 
     /// Removes and returns the tenant's letter with this id; of several who ask at once only one gets it. `None` where there
     /// is none.
@@ -46,20 +57,19 @@ pub trait DeadLetters: Send + Sync {
 /// Keeps dead letters in memory, until the process ends.
 #[derive(Debug, Default)]
 pub struct MemoryDeadLetters {
-    letters: Mutex<Vec<DeadLetter>>,
+    letters: Mutex<BTreeMap<i64, DeadLetter>>,
+    last: AtomicI64,
 }
-
-impl MemoryDeadLetters {}
 
 #[async_trait]
 impl DeadLetters for MemoryDeadLetters {
     async fn push(&self, letter: DeadLetter, most: usize) -> StoreResult<()> {
         let mut letters = self.letters.lock();
         let tenant = letter.event.tenant.clone();
-        letters.push(letter);
+        letters.insert(self.last.fetch_add(1, Ordering::Relaxed) + 1, letter);
         let mut over =
-            letters.iter().filter(|letter| letter.event.tenant == tenant).count().saturating_sub(most);
-        letters.retain(|letter| {
+            letters.values().filter(|letter| letter.event.tenant == tenant).count().saturating_sub(most);
+        letters.retain(|_, letter| {
             let drop = over > 0 && letter.event.tenant == tenant;
             over -= usize::from(drop);
             !drop
@@ -67,16 +77,18 @@ impl DeadLetters for MemoryDeadLetters {
         Ok(())
     }
 
-    async fn list(&self, tenant: &str) -> StoreResult<Vec<DeadLetter>> {
+    async fn page(&self, tenant: &str, after: i64, most: usize) -> StoreResult<Vec<(i64, DeadLetter)>> {
         let letters = self.letters.lock();
-        let of_tenant = letters.iter().filter(|letter| letter.event.tenant == tenant).cloned().collect();
-        Ok(of_tenant)
+        let behind = letters.range(after.saturating_add(1)..);
+        let of_tenant = behind.filter(|(_, letter)| letter.event.tenant == tenant).take(most);
+        Ok(of_tenant.map(|(place, letter)| (*place, letter.clone())).collect())
     }
 
     async fn take(&self, tenant: &str, id: &str) -> StoreResult<Option<DeadLetter>> {
         let mut letters = self.letters.lock();
-        let at = letters.iter().position(|letter| letter.event.tenant == tenant && letter.id == id);
-        let letter = at.map(|at| letters.remove(at));
-        Ok(letter)
+        let mut places = letters.iter();
+        let found = places.find(|(_, letter)| letter.event.tenant == tenant && letter.id == id);
+        let place = found.map(|(place, _)| *place);
+        Ok(place.and_then(|place| letters.remove(&place)))
     }
 }

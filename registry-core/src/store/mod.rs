@@ -149,6 +149,14 @@ pub trait Store: Send + Sync {
     /// The tenant's personas, by name.
     async fn personas(&self, tenant: &str) -> StoreResult<Vec<Persona>>;
 
+    /// So many of these, from behind a name on; the empty one is before all.
+    async fn personas_after(&self, tenant: &str, name: &str, most: usize) -> StoreResult<Vec<Persona>> {
+        let mut personas = self.personas(tenant).await?;
+        personas.retain(|persona| *persona.name > *name);
+        personas.truncate(most);
+        Ok(personas)
+    }
+
     /// The persona of that name.
     async fn persona(&self, tenant: &str, name: &str) -> StoreResult<Option<Persona>>;
 

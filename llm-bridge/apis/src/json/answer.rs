@@ -9,7 +9,10 @@ use serde::{
 use serde_json::{Value, value::RawValue};
 
 use super::fields::Name;
-use crate::{number::whole_number, passing::is_ours};
+use crate::{
+    number::whole_number,
+    passing::{MAX_FIELDS, is_ours},
+};
 
 /// The known fields of an object.
 pub(crate) trait Known<'de>: Default {
@@ -43,7 +46,8 @@ impl<'de, T: Known<'de>> Deserialize<'de> for Open<'de, T> {
                         continue;
                     }
                     let value: &'de RawValue = map.next_value()?;
-                    if value.get() != "null" && !is_ours(&name) {
+                    let is_wanted = value.get() != "null" && !is_ours(&name);
+                    if is_wanted && open.rest.len() < MAX_FIELDS {
                         open.rest.push((name, value));
                     }
                 }
@@ -225,6 +229,14 @@ mod tests {
             }
             Ok(true)
         }
+    }
+
+    #[test]
+    fn a51_of_the_other_fields_of_an_answer_so_many_are_read() {
+        let others: String = (0..2 * MAX_FIELDS).map(|number| format!("\"x{number}\": 1, ")).collect();
+        let json = format!("{{{others}\"text\": \"a\"}}");
+        let open: Open<'_, Known1> = serde_json::from_str(&json).unwrap();
+        assert_eq!((open.rest.len(), open.known.text.0.as_str()), (MAX_FIELDS, "a"));
     }
 
     #[test]

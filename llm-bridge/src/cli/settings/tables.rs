@@ -1,6 +1,9 @@
 //! The tables `[user]`, `[guard]` and `[chat]`.
 
-use registry_core::{Concurrency, Permission, guard::approval::APPROVAL_TIMEOUT};
+use registry_core::{
+    Concurrency, Permission,
+    guard::{approval::APPROVAL_TIMEOUT, audit::AUDIT_MEBIBYTES_OF_USER},
+};
 use serde::{Deserialize, Serialize};
 use toolrack_dialects::ParseOptions;
 
@@ -44,6 +47,8 @@ pub struct Guard {
     pub max_waiting_per_user: usize,
     /// Whether the audit has the arguments of calls, not only their hash.
     pub audit_arguments: bool,
+    /// What the records of one user may take in a day, in MiB; 0 for any size.
+    pub max_audit_mebibytes_per_user: u64,
 }
 
 impl Guard {
@@ -71,6 +76,7 @@ impl Default for Guard {
             max_running_per_user,
             max_waiting_per_user,
             audit_arguments: false,
+            max_audit_mebibytes_per_user: AUDIT_MEBIBYTES_OF_USER,
         }
     }
 }

@@ -266,7 +266,7 @@ async fn create(
 fn checked_title(title: &str) -> Result<String, ApiError> {
     let title = title.trim();
     let length = title.chars().count();
-    if length == 0 || length > title::MAX_TITLE || title.chars().any(char::is_control) {
+    if length == 0 || length > title::MAX_TITLE || title.contains(title::is_unseen) {
         let message =
             format!("`title` has to have 1 to {} characters, and no control characters", title::MAX_TITLE);
         return Err(ApiError::invalid("title", message));

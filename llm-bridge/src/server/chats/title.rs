@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use registry_core::{
     model::{LanguageModel, ModelQuestion},
     store::{ChatChange, ChatStore},
+    text::is_invisible,
 };
 
 use super::{message::Shown, running::ChatId};
@@ -30,10 +31,15 @@ const MAX_TOKENS: u32 = 1000;
 const SYSTEM: &str = "You name conversations. Answer with a title of two to six words in the language of the conversation, and with nothing else: \
                       no quotation marks, no full stop.";
 
+/// What no title has in it: it would not be seen, or turn the titles beside it around.
+pub(super) fn is_unseen(letter: char) -> bool {
+    letter.is_control() || is_invisible(letter)
+}
+
 /// The first words of a question; `None` where it has none.
 pub(super) fn of_question(question: &str) -> Option<String> {
     let words = question.split_whitespace().collect::<Vec<_>>().join(" ");
-    let words: String = words.chars().filter(|letter| !letter.is_control()).collect();
+    let words: String = words.chars().filter(|letter| !is_unseen(*letter)).collect();
     let title = match words.char_indices().nth(OF_QUESTION) {
         None => words,
         Some((end, _)) => {
@@ -50,8 +56,7 @@ fn of_model(answer: &str) -> Option<String> {
     let line = answer.lines().map(str::trim).find(|line| !line.is_empty())?;
     let line = line.strip_prefix("Title:").unwrap_or(line);
     let title = line.trim_matches(|letter: char| letter.is_whitespace() || "\"'“”„«»*#`.".contains(letter));
-    let is_title =
-        !title.is_empty() && title.chars().count() <= OF_MODEL && !title.chars().any(char::is_control);
+    let is_title = !title.is_empty() && title.chars().count() <= OF_MODEL && !title.contains(is_unseen);
     is_title.then(|| title.to_owned())
 }
 
@@ -103,6 +108,8 @@ mod tests {
     fn b17_a_title_is_the_first_words_of_the_question_or_a_line_of_the_model() {
         assert_eq!(of_question(" Is it\n cold? ").as_deref(), Some("Is it cold?"));
         assert_eq!(of_question(" \n"), None);
+        assert_eq!(of_question("a\u{202e}b\u{ad}c").as_deref(), Some("abc"));
+        assert_eq!(of_model("a\u{202e}b"), None);
         let long = of_question(&"Zürich ".repeat(30)).unwrap();
         assert!(long.ends_with("Zürich…") && long.chars().count() <= OF_QUESTION + 1, "{long}");
         assert!(of_question(&"ü".repeat(200)).unwrap().chars().count() <= OF_QUESTION + 1);

@@ -1,5 +1,7 @@
 //! The path of an uploaded document.
 
+use registry_core::text::visible;
+
 /// The folder of all uploads.
 const UPLOADS: &str = "uploads";
 /// The longest name, in bytes.
@@ -36,9 +38,9 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
     if name.len() > LONGEST {
         return Err(format!("the name has more than {LONGEST} bytes; give it a shorter one"));
     }
-    if name.chars().any(|c| c.is_control() || c == '\\') {
+    if name.chars().any(|c| c.is_control() || c == '\\') || visible(name) != name {
         return Err(
-            "the name has control characters or `\\` in it; folders end in `/`, as in `notes/tea.md`"
+            "the name has `\\` or characters that nobody sees in it; folders end in `/`, as in `notes/tea.md`"
                 .to_owned(),
         );
     }
@@ -86,6 +88,10 @@ mod tests {
             "a\\b.md",
             "a\nb.md",
             "a\u{85}.md",
+            "a\u{202e}dm.exe.md",
+            "a\u{2028}b.md",
+            "no\u{ad}te.md",
+            "te\u{200d}a.md",
             &long,
         ] {
             assert!(upload_path("ada", name).is_err(), "{name:?}");

@@ -325,3 +325,16 @@ async fn b14_the_latest_version_of_a_model_is_found_under_either_name() {
         assert_eq!(rack.upstream.asked()[0].body["model"], expected, "{listed} {asked}");
     }
 }
+
+/// With the names for requests without tools, each was once compared with all.
+#[tokio::test]
+async fn a50_of_a_list_of_models_so_many_are_known() {
+    let long = "x".repeat(513);
+    let many: Vec<String> = (0..50_000).map(|number| format!("m{number}")).collect();
+    let names: Vec<&str> = std::iter::once(&long).chain(&many).map(String::as_str).collect();
+    let servers = two((&names, Vec::new()), (&["b"], Vec::new()), |_| ()).await;
+    let mut expected = many;
+    expected.truncate(10_000);
+    expected.push("b".to_owned());
+    assert!(servers.models().await == expected);
+}

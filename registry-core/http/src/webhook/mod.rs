@@ -171,6 +171,20 @@ impl Webhooks {
         self.dispatcher.dead_letters.list(tenant).await
     }
 
+    /// So many of the tenant's messages that could not be delivered, oldest first, from behind a place on, each with its place. 0 is
+    /// before all.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn dead_letters_after(
+        &self,
+        tenant: &str,
+        after: i64,
+        most: usize,
+    ) -> Result<Vec<(i64, DeadLetter)>, StoreError> {
+        self.dispatcher.dead_letters.page(tenant, after, most).await
+    }
+
     /// Sends a dead letter of the tenant again, as patiently as the first time and with its id. False where there is none of
     /// that id, its endpoint is not one of these any more, or too many messages wait already; then it stays.
     ///

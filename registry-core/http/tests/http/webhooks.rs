@@ -287,8 +287,8 @@ impl DeadLetters for Slow {
         self.0.push(letter, most).await
     }
 
-    async fn list(&self, tenant: &str) -> StoreResult<Vec<DeadLetter>> {
-        self.0.list(tenant).await
+    async fn page(&self, tenant: &str, after: i64, most: usize) -> StoreResult<Vec<(i64, DeadLetter)>> {
+        self.0.page(tenant, after, most).await
     }
 
     async fn take(&self, tenant: &str, id: &str) -> StoreResult<Option<DeadLetter>> {

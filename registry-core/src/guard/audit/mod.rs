@@ -3,6 +3,7 @@
 pub mod chain;
 pub mod erasure;
 pub mod log;
+mod share;
 
 use std::collections::VecDeque;
 
@@ -23,6 +24,8 @@ use crate::{
     result::ErrorKind,
     store::{StoreError, StoreResult},
 };
+pub use share::AUDIT_MEBIBYTES_OF_USER;
+pub(crate) use share::{AuditShares, CountedAudit};
 
 /// Which of a call's two entries this is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

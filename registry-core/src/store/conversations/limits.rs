@@ -25,6 +25,11 @@ pub struct ConversationLimits {
     pub transcripts: TranscriptLimits,
 }
 
+const MAX_FILE: u64 = 48 << 20;
+const MAX_FILES: u64 = 1000;
+const MAX_FILES_OF_USER: u64 = 128 << 20;
+const MAX_FILES_OF_ALL: u64 = 2 << 30;
+
 /// How much is kept of transcripts. Sizes are those of [`StoredTranscript::size`](super::StoredTranscript::size); the transcripts that
 /// were not used for longest give way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +62,11 @@ impl TranscriptLimits {
     /// Of the files of results: 48 MiB a file, which is more than a result may have; 1,000 files and 128 MiB a user; 2 GiB in all.
     pub const FILES: Self = Self {
         are_kept: true,
-        max_bytes: 48 << 20,
-        max_read_bytes: 48 << 20,
-        max_user_transcripts: 1000,
-        max_user_bytes: 128 << 20,
-        max_total_bytes: 2 << 30,
+        max_bytes: MAX_FILE,
+        max_read_bytes: MAX_FILE,
+        max_user_transcripts: MAX_FILES,
+        max_user_bytes: MAX_FILES_OF_USER,
+        max_total_bytes: MAX_FILES_OF_ALL,
     };
 
     /// The limits of a user to which a store goes down where they are exceeded, so that it need not do so for each transcript.

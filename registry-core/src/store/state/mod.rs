@@ -19,6 +19,12 @@ pub struct StateSpace {
     pub name: String,
 }
 
+const MAX_KEY: usize = 256;
+const MAX_VALUE: usize = 64 << 10;
+const MAX_KEYS: usize = 1000;
+const MAX_OF_TOOL: u64 = 1 << 20;
+const MAX_OF_USER: u64 = 16 << 20;
+
 /// What may be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateLimits {
@@ -37,11 +43,11 @@ pub struct StateLimits {
 impl StateLimits {
     /// What tools may keep.
     pub const DEFAULT: Self = Self {
-        max_key_bytes: 256,
-        max_value_bytes: 64 << 10,
-        max_keys: 1000,
-        max_space_bytes: 1 << 20,
-        max_user_bytes: 16 << 20,
+        max_key_bytes: MAX_KEY,
+        max_value_bytes: MAX_VALUE,
+        max_keys: MAX_KEYS,
+        max_space_bytes: MAX_OF_TOOL,
+        max_user_bytes: MAX_OF_USER,
     };
 }
 

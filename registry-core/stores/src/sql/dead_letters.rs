@@ -22,9 +22,10 @@ impl DeadLetters for SqlStore {
         self.write_all(vec![keep, statement!(trim, tenant, most)]).await.map(drop)
     }
 
-    async fn list(&self, tenant: &str) -> StoreResult<Vec<DeadLetter>> {
-        let sql = "SELECT endpoint, document FROM dead_letters WHERE tenant = $1 ORDER BY position";
-        self.read(statement!(sql, tenant), read).await
+    async fn page(&self, tenant: &str, after: i64, most: usize) -> StoreResult<Vec<(i64, DeadLetter)>> {
+        let sql = "SELECT position, endpoint, document FROM dead_letters WHERE tenant = $1 AND position > $2 \
+                   ORDER BY position LIMIT $3";
+        self.read(statement!(sql, tenant, after, most), |mut row| Ok((row.int()?, read(row)?))).await
     }
 
     async fn take(&self, tenant: &str, id: &str) -> StoreResult<Option<DeadLetter>> {

@@ -118,6 +118,11 @@ impl Store for SqlStore {
         self.read(statement!(sql, tenant), document).await
     }
 
+    async fn personas_after(&self, tenant: &str, name: &str, most: usize) -> StoreResult<Vec<Persona>> {
+        let sql = "SELECT document FROM personas WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3";
+        self.read(statement!(sql, tenant, name, most), document).await
+    }
+
     async fn persona(&self, tenant: &str, name: &str) -> StoreResult<Option<Persona>> {
         let sql = "SELECT document FROM personas WHERE tenant = $1 AND name = $2";
         self.read_one(statement!(sql, tenant, name), document).await

@@ -405,6 +405,15 @@ async fn store_contract(store: &dyn Store) {
         store.personas("default").await.unwrap(),
         [persona("reading", "research"), persona("writing", "mail")]
     );
+    for (after, most, names) in [
+        ("", 1, &["reading"][..]),
+        ("reading", 1, &["writing"]),
+        ("", 9, &["reading", "writing"]),
+        ("writing", 9, &[]),
+    ] {
+        let page = store.personas_after("default", after, most).await.unwrap();
+        assert_eq!(page.iter().map(|persona| &*persona.name).collect::<Vec<_>>(), names, "{after}");
+    }
     assert!(store.tenants().await.unwrap().contains(&"theirs".to_owned()));
     assert_eq!(store.persona("theirs", "reading").await.unwrap(), Some(persona("reading", "files")));
     assert_eq!(store.persona("theirs", "writing").await.unwrap(), None);
@@ -617,6 +626,13 @@ async fn letters_contract(letters: &dyn DeadLetters) {
         [letter("two", "default"), letter("three", "default")]
     );
     assert_eq!(ids("other").await, ["one", "two", "three"]);
+    // As many as are wanted, and the others from there on, though one was taken meanwhile.
+    let first = letters.page("other", 0, 2).await.unwrap();
+    let next = letters.page("other", first[1].0, 2).await.unwrap();
+    let ids_of =
+        |page: &[(i64, DeadLetter)]| page.iter().map(|(_, letter)| letter.id.clone()).collect::<Vec<_>>();
+    assert_eq!((ids_of(&first), ids_of(&next)), (vec!["one".into(), "two".into()], vec!["three".into()]));
+    assert!(letters.page("other", next[0].0, 2).await.unwrap().is_empty());
     assert_eq!(ids("nobody's").await, [""; 0]);
     for (tenant, id) in [("default", "one"), ("nobody's", "two"), ("default", "two\0"), ("default", "")] {
         assert_eq!(letters.take(tenant, id).await.unwrap(), None, "{tenant} {id}");

@@ -11,7 +11,7 @@ mod reader;
 use std::{fs, io::Read, path::Path, process::ExitCode};
 
 use jiff::Timestamp;
-use registry_core::text::shorten;
+use registry_core::text::{is_invisible, shorten};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use toolrack_web::Line;
@@ -124,9 +124,11 @@ impl File {
         if text.lines.iter().filter(|line| line.heading > 0).count() > MAX_HEADINGS {
             return Err(format!("it has more than {MAX_HEADINGS} headings; split it"));
         }
+        // A file says it of itself, and lists show it beside others.
+        let title = text.title.map(|title| title.replace(is_invisible, "")).filter(|title| !title.is_empty());
         Ok(Document {
             path: self.path,
-            title: shorten(text.title.filter(|title| !title.is_empty()).unwrap_or(name), MAX_TITLE),
+            title: shorten(title.unwrap_or(name), MAX_TITLE),
             kind: self.kind,
             bytes: size,
             hash: self.hash,
@@ -265,6 +267,16 @@ mod tests {
         for gone in ["there/is/no.md", "there/is/no/folder"] {
             assert!(File::open(Path::new(gone)).unwrap_err().contains("No such file"), "{gone}");
         }
+    }
+
+    #[test]
+    fn p6_what_nobody_sees_is_not_in_the_title() {
+        let title = |title: &str| {
+            let text = format!("---\ntitle: {title}\n---\nText.\n");
+            document("a.md", DocumentKind::Markdown, text.as_bytes(), None).unwrap().title
+        };
+        assert_eq!(title("Invoice \u{202e}fdp.exe\u{2028}"), "Invoice fdp.exe");
+        assert_eq!(title("\u{202e}"), "a");
     }
 
     #[test]

@@ -28,13 +28,16 @@ export function load() {
   return loading;
 }
 
+/** So many footnotes are made, and their names are so long: the library looks through all of them, and all of a name, for each. */
+const hasManyNotes = (/** @type {string} */ text) => /\[\^[^\s\]]{200}/.test(text) || text.split('[^').length > 1000;
+
 /**
  * A text that is complete.
  * @param {string} text
  * @param {string} id makes the names of footnotes unique on the page
  */
 export function rendered(text, id) {
-  return parsers?.whole.render(text, { docId: id }) ?? '';
+  return (hasManyNotes(text) ? parsers?.growing : parsers?.whole)?.render(text, { docId: id }) ?? '';
 }
 
 /** Whether a text has something that a later line defines, so that it cannot be shown block by block. */

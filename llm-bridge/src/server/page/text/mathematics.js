@@ -30,8 +30,12 @@ function inline(state, silent) {
   if (!delimiter) return false;
   const [open, close, display] = delimiter;
   const begin = pos + open.length;
+  if (begin >= (unclosed.get(state)?.[close] ?? Infinity)) return false;
   const end = ending(src, begin, close);
-  if (end < 0) return false;
+  if (end < 0) {
+    unclosed.set(state, { ...unclosed.get(state), [close]: begin });
+    return false;
+  }
   const tex = src.slice(begin, end);
   // `$5 and $6` are prices.
   if (open === '$' && (/^\s|\s$/.test(tex) || /^\d/.test(src.slice(end + 1)))) return false;
@@ -44,6 +48,9 @@ function inline(state, silent) {
   state.pos = end + close.length;
   return true;
 }
+
+/** From where on a text has none of a closing delimiter: looked for from each opening one, the text would be read again and again. @type {WeakMap<InlineState, Record<string, number>>} */
+const unclosed = new WeakMap();
 
 /**
  * Where the closing delimiter is; one behind a backslash is none.
@@ -58,6 +65,9 @@ function ending(text, from, close) {
   return -1;
 }
 
+/** Where a closing delimiter has text behind it, and from where on it is the next one, likewise. @type {WeakMap<BlockState, Record<string, { from: number, line: number }>>} */
+const behind = new WeakMap();
+
 /**
  * A formula on lines of its own. One that is not closed goes on to the end, as it grows.
  * @param {BlockState} state
@@ -70,26 +80,31 @@ function block(state, startLine, endLine, silent) {
   const delimiter = DELIMITERS.find(([open, , display]) => display && state.src.startsWith(open, begin));
   if (!delimiter || (state.sCount[startLine] ?? 0) - state.blkIndent >= 4) return false;
   const [open, close] = delimiter;
+  const followed = behind.get(state)?.[close];
+  if (followed && followed.from <= startLine && startLine < followed.line && followed.line < endLine) return false;
   let line = startLine;
-  let tex = '';
+  const lines = [];
   for (; line < endLine; line += 1) {
     const from = line === startLine ? begin + open.length : (state.bMarks[line] ?? 0);
     const text = state.src.slice(from, state.eMarks[line]);
     const end = text.indexOf(close);
     if (end < 0) {
-      tex += `${text}\n`;
+      lines.push(`${text}\n`);
       continue;
     }
     // Text behind it makes it a formula in a paragraph.
-    if (text.slice(end + close.length).trim() !== '') return false;
-    tex += text.slice(0, end);
+    if (text.slice(end + close.length).trim() !== '') {
+      behind.set(state, { ...behind.get(state), [close]: { from: startLine, line } });
+      return false;
+    }
+    lines.push(text.slice(0, end));
     line += 1;
     break;
   }
   if (silent) return true;
   const token = state.push('math_block', 'p', 0);
   token.block = true;
-  token.content = tex.trim();
+  token.content = lines.join('').trim();
   token.map = [startLine, line];
   state.line = line;
   return true;
@@ -108,6 +123,23 @@ function load() {
     return /** @type {any} */ (globalThis).katex;
   })();
   return loading;
+}
+
+/** Longer formulas are shown as they are written, in characters: each takes the time of a drawing of its own. */
+const MOST = 5_000;
+/** What one may become by the commands that it defines, in characters. */
+const MOST_DEFINED = 10_000;
+const DEFINES = /\\(?:[egx]?def|(?:new|renew|provide)command|let|futurelet|global|long)(?![a-zA-Z])/;
+
+/**
+ * How many commands of a formula are replaced by what they stand for. Of those that it defines itself each may be as long as the formula, and with
+ * arguments as long as its square.
+ * @param {string} tex
+ */
+function expansions(tex) {
+  if (!DEFINES.test(tex)) return 500;
+  const longest = tex.includes('#') ? tex.length ** 2 / 100 : tex.length;
+  return Math.min(Math.floor(MOST_DEFINED / longest), 500);
 }
 
 /** So long formulas are drawn at once, in milliseconds: a person may be typing. */
@@ -138,8 +170,9 @@ export async function draw(elements) {
     if (!formula.isConnected) continue;
     const tex = formula.textContent ?? '';
     formula.classList.add('drawn');
+    if (tex.length > MOST) continue;
     // Bounds: what a formula may expand to, and how large it may be drawn.
-    const options = { displayMode: formula.classList.contains('display'), throwOnError: true, strict: 'ignore', trust: false, maxExpand: 500, maxSize: 25 };
+    const options = { displayMode: formula.classList.contains('display'), throwOnError: true, strict: 'ignore', trust: false, maxExpand: expansions(tex), maxSize: 25 };
     try {
       katex.render(tex, formula, options);
     } catch (error) {

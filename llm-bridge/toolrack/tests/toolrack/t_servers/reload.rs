@@ -419,6 +419,34 @@ async fn b18_a_form_of_an_mcp_client_is_answered_through_the_next_program() {
     session.call("probe_n1").await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b18_who_resumes_the_stream_of_a_call_in_the_next_program_is_told_to_begin_anew() {
+    let rack = Rack::new("", &tools(0));
+    let server = rack.dev();
+    let session = McpSession::open(&server, json!({"elicitation": {}})).await;
+    let call = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call",
+        "params": {"name": "count_gone", "arguments": {}}});
+    let mut chunks = session.post(&call).await.bytes_stream();
+    let chunk = chunks.next().await.unwrap().unwrap();
+    let text = str::from_utf8(&chunk).unwrap();
+    let last = text.lines().find_map(|line| line.strip_prefix("id:")).unwrap().trim();
+    assert!(last.contains('/'), "{last}");
+    drop(chunks);
+    let resume = async |last: &str| {
+        let request = session.with_headers(session.client.get(&session.url));
+        request.header("last-event-id", last).send().await.unwrap().status()
+    };
+    assert_eq!(resume(last).await, StatusCode::OK);
+    rack.write("", &tools(1));
+    eventually("no program takes over", &server, || ready(&server, 1)).await;
+    // Also where this program has a stream of that number.
+    for _ in 0..2 {
+        assert_eq!(resume(last).await, StatusCode::NOT_FOUND);
+        session.call("probe_n1").await;
+    }
+    assert_eq!(resume("0").await, StatusCode::OK, "the session itself goes on");
+}
+
 /// A client whose streams may last longer than the test.
 fn client() -> reqwest::Client {
     toolrack_http::build_client(|| reqwest::Client::builder().no_proxy()).unwrap()
