@@ -867,7 +867,7 @@ def _(server):
     expect([answer[0] for answer in answers] == [200, 404] * 2, f"{answers}"[:300])
 
 
-@row("A51", "answers of a model server with two hundred thousand unknown fields")
+@row("A51", "answers of a model server with two hundred thousand unknown fields", health=4)
 def _(server):
     fields = {f"x{number:06}": 1 for number in range(200_000, 0, -1)}
     Model.script = lambda _request: [chunk(role="assistant", extra=fields), chunk(content="Hi.", extra=fields), chunk(finish="stop")]
