@@ -2,12 +2,13 @@
 
 mod accepted;
 mod batch;
+mod come_over;
 mod ids;
 mod open;
 
 use std::{
     pin::Pin,
-    sync::{Arc, Once, Weak},
+    sync::{Arc, Once},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -20,15 +21,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
-use rmcp::{
-    model::ClientJsonRpcMessage,
-    transport::streamable_http_server::{
-        SessionManager, StreamableHttpServerConfig, StreamableHttpService,
-        session::local::LocalSessionManager,
-    },
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
-use serde::{Deserialize, de::IgnoredAny};
-use tokio::sync::{Mutex as AsyncMutex, MutexGuard, mpsc};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_remote::mcp::McpServers;
 
@@ -50,22 +46,18 @@ use super::{
 };
 use crate::{
     mcp::{McpServer, TakesAnswerAlone, Visitor},
-    takeover::{Elsewhere, Message, Takeover},
+    takeover::{Elsewhere, Takeover},
     traces,
 };
 
 /// The header that names a session of the revisions before 2026-07-28.
 const SESSION: &str = "mcp-session-id";
-/// The header that names the last event that came on a stream.
-const LAST_EVENT: &str = "last-event-id";
 /// The header that names the revision.
 const REVISION: &str = "mcp-protocol-version";
 /// The first revision without sessions.
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 /// The largest message, in bytes; as the library has it.
 const MAX_MESSAGE: usize = 4 << 20;
-/// The longest message that goes back to the programs before, in bytes.
-const MAX_PASSED_BACK: usize = 1 << 20;
 
 /// The state of the route.
 pub(super) struct Mcp {
@@ -130,34 +122,9 @@ impl Mcp {
             coming_over,
         });
         if let Some(messages) = messages {
-            tokio::spawn(take_messages(messages, Arc::downgrade(&mcp)));
+            tokio::spawn(come_over::take_messages(messages, Arc::downgrade(&mcp)));
         }
         Ok(mcp)
-    }
-
-    /// For a request of a session that is not all here yet: the session, and a lock, so that it is opened here once.
-    async fn coming_over(
-        &self,
-        request: &mut Request,
-        visitor: &Visitor,
-    ) -> (Option<MutexGuard<'_, ()>>, Option<String>) {
-        let id = session_of(request.headers()).map(str::to_owned);
-        let Some((takeover, id)) = self.takeover.as_ref().zip(id) else { return (None, None) };
-        let (tenant, user) = (visitor.registry.tenant(), &visitor.context.caller().user);
-        if takeover.session(&id, tenant, user).is_none() {
-            return (None, None);
-        }
-        let lock = match takeover.elsewhere(&id) {
-            Elsewhere::All => Some(self.coming_over.lock().await),
-            _ => None,
-        };
-        let elsewhere = takeover.elsewhere(&id);
-        let listens = request.method() == Method::GET && elsewhere != Elsewhere::Nothing;
-        if listens {
-            // It counts the events of the stream before.
-            request.headers_mut().remove(LAST_EVENT);
-        }
-        (lock, (listens || elsewhere == Elsewhere::All).then_some(id))
     }
 
     /// Makes room for a session of a user.
@@ -172,27 +139,6 @@ impl Mcp {
             true => Ok(()),
             false => Err(too_many("all sessions that there may be have running calls; come back later")),
         }
-    }
-
-    /// Gives a message to the programs before too, where it may be for a call that runs there.
-    async fn pass_back(&self, headers: &HeaderMap, message: &[u8]) {
-        let id = session_of(headers);
-        let Some((takeover, id)) = self.takeover.as_ref().zip(id) else { return };
-        if let Ok(text) = str::from_utf8(message)
-            && text.len() <= MAX_PASSED_BACK
-            && takeover.is_older(id)
-            && is_no_request(text)
-        {
-            takeover.pass_back(id, text).await;
-        }
-    }
-
-    /// Whether a request goes on with the stream of a call, such as `3/7`, in a session that has come over. The number of that stream may be
-    /// that of another one here, and the library answers with that one's messages or with none: its client would wait for ever.
-    fn is_stream_of_another_program(&self, headers: &HeaderMap) -> bool {
-        let is_of_call = headers.get(LAST_EVENT).is_some_and(|last| last.as_bytes().contains(&b'/'));
-        let session = self.takeover.as_ref().zip(session_of(headers));
-        is_of_call && session.is_some_and(|(takeover, id)| takeover.is_older(id))
     }
 
     /// Ends the streams after the calls and subscriptions had time to finish.
@@ -222,33 +168,6 @@ async fn answered(servers: Option<McpServers>) {
 
 fn visitor(identity: &Identity) -> Visitor {
     Visitor { registry: identity.registry.clone(), context: identity.context(), session: None }
-}
-
-/// Takes messages of clients that have come to a later program, for the calls that run here.
-async fn take_messages(mut messages: mpsc::Receiver<Message>, mcp: Weak<Mcp>) {
-    while let Some(Message { session, text }) = messages.recv().await {
-        let Some(mcp) = mcp.upgrade() else { return };
-        let Ok(message) = serde_json::from_str::<ClientJsonRpcMessage>(&text) else { continue };
-        let id = session.into();
-        for sessions in mcp.sessions.all() {
-            if sessions.sessions.read().await.contains_key(&id) {
-                if let Err(cause) = sessions.accept_message(&id, message).await {
-                    tracing::debug!(%cause, "message_not_taken");
-                }
-                break;
-            }
-        }
-    }
-}
-
-/// Whether a message is no request: an answer, or a notification.
-fn is_no_request(text: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Head {
-        id: Option<IgnoredAny>,
-        method: Option<IgnoredAny>,
-    }
-    serde_json::from_str::<Head>(text).is_ok_and(|head| head.id.is_none() || head.method.is_none())
 }
 
 /// The methods of the transport: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports>.
