@@ -49,8 +49,9 @@ impl Framing {
             out.extend_from_slice(b"null");
         }
         // Raw JSON may have line ends between its values; within a text they are escaped.
-        for byte in out.iter_mut().skip(begin).filter(|byte| matches!(byte, b'\n' | b'\r')) {
-            *byte = b' ';
+        let json = out.get_mut(begin..).unwrap_or_default();
+        if memchr::memchr2(b'\n', b'\r', json).is_some() {
+            json.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
         }
     }
 }
@@ -130,7 +131,7 @@ impl Fields {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match framing {
             Framing::Lines if line.trim_ascii().is_empty() => {}
-            Framing::Lines => take(Frame { event: "", data: &String::from_utf8_lossy(line) }),
+            Framing::Lines => take(Frame { event: "", data: &text(line) }),
             Framing::Sse if line.is_empty() => {
                 if self.has_data {
                     let (event, data) = (text(&self.event), text(&self.data));
@@ -167,8 +168,9 @@ fn field<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     Some(value.strip_prefix(b" ").unwrap_or(value))
 }
 
+/// Invalid UTF-8 becomes U+FFFD. What is valid, which is nearly all, is found to be so many bytes at a time.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[cfg(test)]
