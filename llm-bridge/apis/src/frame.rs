@@ -41,6 +41,18 @@ impl Framing {
         out.extend_from_slice(if self == Self::Sse { b"\n\n" } else { b"\n" });
     }
 
+    /// Appends a server-sent event: an object of fields that were written before, as JSON without its end, and others, of which there are some.
+    pub(crate) fn append_rest(out: &mut Vec<u8>, opening: &[u8], rest: &impl Serialize) {
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(opening);
+        let begin = out.len();
+        Self::append_json(out, rest);
+        if let Some(brace) = out.get_mut(begin) {
+            *brace = b',';
+        }
+        out.extend_from_slice(b"\n\n");
+    }
+
     /// Appends a value as one line of JSON. What cannot be written as JSON is `null`.
     pub(crate) fn append_json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
         let begin = out.len();
