@@ -423,27 +423,4 @@ impl Run {
         }
         is_next
     }
-
-    pub(super) async fn send_all(&mut self, events: &mut Vec<TurnEvent>) -> Result<(), End> {
-        if let Some(required) = &mut self.required {
-            required.hold(events);
-        }
-        for event in events.drain(..) {
-            let event = match event {
-                TurnEvent::Text(text) => {
-                    self.shown.say(&text);
-                    TurnEvent::Text(self.paragraphs.join(text))
-                }
-                TurnEvent::Message { id, text, part } => {
-                    self.shown.show(&text);
-                    TurnEvent::Message { id, text: self.paragraphs.join(text), part }
-                }
-                event => event,
-            };
-            let place = self.events.reserve().await.map_err(|_| End::Gone)?;
-            self.unsettled.note(&event);
-            place.send(event.into());
-        }
-        Ok(())
-    }
 }
