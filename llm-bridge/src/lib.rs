@@ -28,6 +28,7 @@ mod takeover;
 pub mod traces;
 pub mod turn;
 pub mod upstream;
+mod woken;
 mod written;
 
 pub use definition::{snapshot, subject};

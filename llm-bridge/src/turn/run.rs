@@ -41,7 +41,10 @@ use super::{
     traced,
     transcript::{Added, Ending, Place, Shown},
 };
-use crate::upstream::{Route, UpstreamError};
+use crate::{
+    upstream::{Route, UpstreamError},
+    woken::when_woken,
+};
 
 /// How many events may wait for a slow reader before the turn waits for it.
 const EVENTS_AHEAD: usize = 32;
@@ -196,8 +199,8 @@ impl Run {
         let stop = self.listed.stop();
         let end = tokio::select! {
             end = self.rounds() => end,
-            () = cancellation.cancelled() => End::Gone,
-            () = stop.cancelled() => End::Stopped,
+            () = when_woken(Box::pin(cancellation.cancelled())) => End::Gone,
+            () = when_woken(Box::pin(stop.cancelled())) => End::Stopped,
         };
         if let Some(mut span) = self.span.take() {
             traced::turn_ended(&mut span, &end, &self.usage);
