@@ -3,6 +3,7 @@
 //! [`turn::Backend`] conducts a conversation between a client, a model server and a [`Registry`](registry_core::Registry) of
 //! tools. [`server`] puts the APIs that clients speak before it. With the feature `cli`, [`cli::main`] is a whole program around a registry.
 
+mod append;
 mod beside;
 mod build;
 mod checking;
@@ -28,6 +29,7 @@ mod takeover;
 pub mod traces;
 pub mod turn;
 pub mod upstream;
+mod woken;
 mod written;
 
 pub use definition::{snapshot, subject};

@@ -6,6 +6,8 @@ use std::ops::Range;
 use toolrack_apis::{Content, Message};
 use toolrack_dialects::thinking_ends;
 
+use crate::append::append;
+
 /// Up to how many bytes of an answer are kept as they are. What is longer is written anew from its calls.
 const MAX_WRITTEN: usize = 64 << 10;
 /// How many bytes of a prompt are looked through at most for the words of its answers, all searches together.
@@ -13,19 +15,39 @@ const MAX_SEARCHED: usize = 64 << 20;
 
 /// What the model has written of an answer, unless it is too long or has a call that the conversation does not go on from.
 #[derive(Debug)]
-pub(crate) struct Written(Option<String>);
+pub(crate) struct Written(Option<Words>);
+
+#[derive(Debug, Default)]
+struct Words {
+    /// How many bytes are those of the text that is shown, where they are not kept once more.
+    shown: usize,
+    rest: String,
+}
 
 impl Default for Written {
     fn default() -> Self {
-        Self(Some(String::new()))
+        Self(Some(Words::default()))
     }
 }
 
 impl Written {
     pub(crate) fn push(&mut self, text: &str) {
         match &mut self.0 {
-            Some(written) if written.len() + text.len() <= MAX_WRITTEN => written.push_str(text),
-            written => *written = None,
+            Some(words) if words.shown + words.rest.len() + text.len() <= MAX_WRITTEN => {
+                append(&mut words.rest, text);
+            }
+            words => *words = None,
+        }
+    }
+
+    /// Takes note of all that is shown so far.
+    pub(crate) fn compare(&mut self, shown: &str) {
+        if let Some(words) = &mut self.0
+            && words.shown + words.rest.len() == shown.len()
+            && shown.ends_with(&words.rest)
+        {
+            words.shown = shown.len();
+            words.rest.clear();
         }
     }
 
@@ -34,8 +56,11 @@ impl Written {
         self.0 = None;
     }
 
-    pub(crate) fn text(&self) -> Option<&str> {
-        self.0.as_deref().map(str::trim).filter(|text| !text.is_empty())
+    /// The text; `shown` is what is shown of it.
+    pub(crate) fn text(&self, shown: &str) -> Option<String> {
+        let Words { shown: same, rest } = self.0.as_ref()?;
+        let text = [shown.get(..*same)?, rest].concat();
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 }
 
@@ -121,11 +146,28 @@ mod tests {
 
     #[test]
     fn b15_an_answer_of_such_a_length_is_kept_as_it_is_and_no_longer_one() {
-        let mut written = Written::default();
-        written.push(&"x".repeat(MAX_WRITTEN));
-        assert!(written.text().is_some());
+        let (mut written, shown) = (Written::default(), "x".repeat(MAX_WRITTEN));
+        written.push(&shown);
+        written.compare(&shown);
+        assert_eq!(written.text(&shown), Some(shown.clone()));
         written.push("x");
-        assert_eq!(written.text(), None);
+        assert_eq!(written.text(&shown), None);
+    }
+
+    #[test]
+    fn b15_an_answer_is_kept_once_more_only_from_where_it_is_shown_otherwise() {
+        let (mut written, mut shown) = (Written::default(), String::new());
+        for (said, seen) in [("Well. ", "Well."), ("I ", " I "), ("look. ", "look. "), ("<call>f()", "")] {
+            written.push(said);
+            shown.push_str(seen);
+            written.compare(&shown);
+        }
+        let kept = written.0.as_ref().unwrap();
+        assert_eq!((kept.shown, kept.rest.as_str()), ("Well. I look. ".len(), "<call>f()"));
+        written.push("</call>");
+        shown.push_str("As long as that.");
+        written.compare(&shown);
+        assert_eq!(written.text(&shown).unwrap(), "Well. I look. <call>f()</call>");
     }
 
     #[test]

@@ -41,6 +41,18 @@ impl Framing {
         out.extend_from_slice(if self == Self::Sse { b"\n\n" } else { b"\n" });
     }
 
+    /// Appends a server-sent event: an object of fields that were written before, as JSON without its end, and others, of which there are some.
+    pub(crate) fn append_rest(out: &mut Vec<u8>, opening: &[u8], rest: &impl Serialize) {
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(opening);
+        let begin = out.len();
+        Self::append_json(out, rest);
+        if let Some(brace) = out.get_mut(begin) {
+            *brace = b',';
+        }
+        out.extend_from_slice(b"\n\n");
+    }
+
     /// Appends a value as one line of JSON. What cannot be written as JSON is `null`.
     pub(crate) fn append_json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
         let begin = out.len();
@@ -49,8 +61,9 @@ impl Framing {
             out.extend_from_slice(b"null");
         }
         // Raw JSON may have line ends between its values; within a text they are escaped.
-        for byte in out.iter_mut().skip(begin).filter(|byte| matches!(byte, b'\n' | b'\r')) {
-            *byte = b' ';
+        let json = out.get_mut(begin..).unwrap_or_default();
+        if memchr::memchr2(b'\n', b'\r', json).is_some() {
+            json.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
         }
     }
 }
@@ -130,7 +143,7 @@ impl Fields {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match framing {
             Framing::Lines if line.trim_ascii().is_empty() => {}
-            Framing::Lines => take(Frame { event: "", data: &String::from_utf8_lossy(line) }),
+            Framing::Lines => take(Frame { event: "", data: &text(line) }),
             Framing::Sse if line.is_empty() => {
                 if self.has_data {
                     let (event, data) = (text(&self.event), text(&self.data));
@@ -167,8 +180,9 @@ fn field<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     Some(value.strip_prefix(b" ").unwrap_or(value))
 }
 
+/// Invalid UTF-8 becomes U+FFFD. What is valid, which is nearly all, is found to be so many bytes at a time.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[cfg(test)]

@@ -26,7 +26,10 @@ use super::{
     fronts::{StaticFront, reply},
     public_url::PublicUrl,
 };
-use crate::turn::{Turn, approval_notice, question_notice};
+use crate::{
+    turn::{Turn, approval_notice, question_notice},
+    woken::{WhenWoken, when_woken},
+};
 
 /// How long the status of a streamed answer waits for the model server's first word.
 const FIRST_WORD: Duration = Duration::from_secs(5);
@@ -194,7 +197,7 @@ pub(super) async fn streamed(
     let kind = answering.content_type();
     let mut parts = Parts {
         answering,
-        closing: Box::pin(closing.cancelled_owned()),
+        closing: when_woken(Box::pin(closing.cancelled_owned())),
         heartbeat: Box::pin(sleep(HEARTBEAT)),
     };
     let stream =
@@ -211,7 +214,7 @@ pub(super) async fn streamed(
 /// The parts of a stream.
 struct Parts {
     answering: Answering,
-    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    closing: WhenWoken<Pin<Box<WaitForCancellationFutureOwned>>>,
     heartbeat: Pin<Box<Sleep>>,
 }
 
@@ -219,7 +222,7 @@ impl Parts {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let Self { answering, closing, heartbeat } = self;
         // Before all else: a client that is slower than the model always finds something to be sent.
-        if !answering.over && closing.as_mut().poll(context).is_ready() {
+        if !answering.over && Pin::new(closing).poll(context).is_ready() {
             answering.fail(closed());
         }
         loop {

@@ -15,7 +15,7 @@ use super::{
     handover::{Watching, answer, hand_on},
     seats::Seats,
 };
-use crate::takeover::Takeover;
+use crate::{takeover::Takeover, woken::when_woken};
 
 /// Serves until `stop` is cancelled, then waits for open answers. The head of a request has to come within `timeout`, which is also how
 /// long a connection without one is kept. Where another program has taken over, connections go on there.
@@ -43,8 +43,10 @@ pub(super) async fn serve(
         connections.spawn(async move {
             report(tokio::select! {
                 ended = answer(&mut connection, &requests) => ended,
-                () = seat.given_up() => Ok(()),
-                () = stop.cancelled() => hand_on(connection, &requests, takeover.as_ref(), takes).await,
+                () = when_woken(Box::pin(seat.given_up())) => Ok(()),
+                () = when_woken(Box::pin(stop.cancelled())) => {
+                    hand_on(connection, &requests, takeover.as_ref(), takes).await
+                }
             });
         });
     }

@@ -8,13 +8,16 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::BoxFuture};
 use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 use toolrack_apis::{Failure, Message, SeenAnswer, TurnEvent};
 
-use crate::upstream::via::carried;
+use crate::{
+    upstream::via::carried,
+    woken::{WhenWoken, when_woken},
+};
 
 /// Where the events of a turn go.
 pub(super) type Events = mpsc::Sender<Queued>;
@@ -64,7 +67,7 @@ pub(super) type Answer = Arc<Mutex<TurnAnswer>>;
 pub struct Turn {
     /// `None` once it has ended.
     #[debug(skip)]
-    running: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    running: Option<WhenWoken<BoxFuture<'static, ()>>>,
     events: mpsc::Receiver<Queued>,
     over: bool,
     answer: Answer,
@@ -80,7 +83,7 @@ impl Turn {
     ) -> Self {
         // A panic, which the log tells of, ends the turn and not the client's connection.
         let running = carried(AssertUnwindSafe(running).catch_unwind().map(drop));
-        Self { running: Some(Box::pin(running)), events, over: false, answer, cancellation }
+        Self { running: Some(when_woken(running.boxed())), events, over: false, answer, cancellation }
     }
 
     /// The next event; `None` after the last, which is [`TurnEvent::Finished`] or [`TurnEvent::Failed`]. Nothing is lost when this is
@@ -115,10 +118,12 @@ impl Turn {
         if let Some(running) = &mut self.running {
             // What the turn has sent already goes first, so that it runs no further ahead than it is read. What it sends while it
             // runs here has nobody to wake.
-            if let Poll::Ready(event) = self.events.poll_recv(&mut Context::from_waker(Waker::noop())) {
+            if running.is_woken()
+                && let Poll::Ready(event) = self.events.poll_recv(&mut Context::from_waker(Waker::noop()))
+            {
                 return Poll::Ready(event);
             }
-            if running.as_mut().poll(context).is_pending() {
+            if Pin::new(running).poll(context).is_pending() {
                 return self.events.poll_recv(context);
             }
             self.running = None;

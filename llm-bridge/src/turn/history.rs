@@ -36,7 +36,7 @@ pub(super) fn messages_of(answer: &Reader, results: Vec<Option<Answered>>) -> Ve
         answer.calls.iter().zip(results).filter_map(|(call, result)| Some(result_of(call, result?)));
     let mut message = Message::new(Role::Assistant, parts);
     if !answer.calls.is_empty() && !answer.calls.iter().any(is_native) {
-        message.written = answer.written.text().map(str::to_owned);
+        message.written = answer.written.text(&answer.text);
     }
     std::iter::once(message).chain(results).collect()
 }

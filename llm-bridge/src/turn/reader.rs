@@ -17,7 +17,7 @@ use super::{
     quoted::Quotations,
     recover::Sent,
 };
-use crate::written::Written;
+use crate::{append::append, written::Written};
 
 /// How an answer is read.
 #[derive(Debug, Clone)]
@@ -115,10 +115,13 @@ impl Reader {
                     scanner.push(part, &mut |event| self.take_found(event, false, events));
                 }
                 self.scanner = Some(scanner);
+                self.written.compare(&self.text);
             }
-            Piece::Reasoning { text, .. } if self.options.only_calls => self.native_reasoning.push_str(&text),
+            Piece::Reasoning { text, .. } if self.options.only_calls => {
+                append(&mut self.native_reasoning, &text)
+            }
             Piece::Reasoning { text, seal } => {
-                self.native_reasoning.push_str(&text);
+                append(&mut self.native_reasoning, &text);
                 events.push(TurnEvent::Reasoning { text, seal });
             }
             // The last one is there to be refused.
@@ -178,7 +181,7 @@ impl Reader {
         match event {
             Event::Text(text) => self.show(text, events),
             Event::Reasoning(text) => {
-                self.reasoning.push_str(text);
+                append(&mut self.reasoning, text);
                 match events.last_mut() {
                     Some(TurnEvent::Reasoning { text: last, .. }) => last.push_str(text),
                     _ => events.push(TurnEvent::Reasoning { text: text.to_owned(), seal: None }),
@@ -245,7 +248,7 @@ impl Reader {
     }
 
     fn show(&mut self, text: &str, events: &mut Vec<TurnEvent>) {
-        self.text.push_str(text);
+        append(&mut self.text, text);
         if self.options.quiet {
             return;
         }

@@ -41,7 +41,10 @@ use super::{
     traced,
     transcript::{Added, Ending, Place, Shown},
 };
-use crate::upstream::{Route, UpstreamError};
+use crate::{
+    upstream::{Route, UpstreamError},
+    woken::when_woken,
+};
 
 /// How many events may wait for a slow reader before the turn waits for it.
 const EVENTS_AHEAD: usize = 32;
@@ -196,8 +199,8 @@ impl Run {
         let stop = self.listed.stop();
         let end = tokio::select! {
             end = self.rounds() => end,
-            () = cancellation.cancelled() => End::Gone,
-            () = stop.cancelled() => End::Stopped,
+            () = when_woken(Box::pin(cancellation.cancelled())) => End::Gone,
+            () = when_woken(Box::pin(stop.cancelled())) => End::Stopped,
         };
         if let Some(mut span) = self.span.take() {
             traced::turn_ended(&mut span, &end, &self.usage);
@@ -422,28 +425,5 @@ impl Run {
             self.begin_route();
         }
         is_next
-    }
-
-    pub(super) async fn send_all(&mut self, events: &mut Vec<TurnEvent>) -> Result<(), End> {
-        if let Some(required) = &mut self.required {
-            required.hold(events);
-        }
-        for event in events.drain(..) {
-            let event = match event {
-                TurnEvent::Text(text) => {
-                    self.shown.say(&text);
-                    TurnEvent::Text(self.paragraphs.join(text))
-                }
-                TurnEvent::Message { id, text, part } => {
-                    self.shown.show(&text);
-                    TurnEvent::Message { id, text: self.paragraphs.join(text), part }
-                }
-                event => event,
-            };
-            let place = self.events.reserve().await.map_err(|_| End::Gone)?;
-            self.unsettled.note(&event);
-            place.send(event.into());
-        }
-        Ok(())
     }
 }

@@ -43,6 +43,32 @@ impl ShownOfCalls {
 }
 
 impl Run {
+    pub(super) async fn send_all(&mut self, events: &mut Vec<TurnEvent>) -> Result<(), End> {
+        if let Some(required) = &mut self.required {
+            required.hold(events);
+        }
+        for event in events.drain(..) {
+            let event = match event {
+                TurnEvent::Text(text) => {
+                    self.shown.say(&text);
+                    TurnEvent::Text(self.paragraphs.join(text))
+                }
+                TurnEvent::Message { id, text, part } => {
+                    self.shown.show(&text);
+                    TurnEvent::Message { id, text: self.paragraphs.join(text), part }
+                }
+                event => event,
+            };
+            let place = match self.events.try_reserve() {
+                Ok(place) => place,
+                Err(_) => self.events.reserve().await.map_err(|_| End::Gone)?,
+            };
+            self.unsettled.note(&event);
+            place.send(event.into());
+        }
+        Ok(())
+    }
+
     /// Runs the server's calls among these.
     pub(super) async fn run_calls(&mut self, calls: &[FoundCall]) -> Result<Results, End> {
         let mut shown = ShownOfCalls::default();

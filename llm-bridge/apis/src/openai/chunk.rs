@@ -13,12 +13,18 @@ use crate::{
     passing::{Fields, is_ours},
 };
 
+/// The fields that the chunks of a stream have in common.
 #[derive(Serialize)]
-pub(super) struct Chunk<'a> {
+pub(super) struct Opening<'a> {
     pub(super) id: &'a str,
     pub(super) object: &'static str,
     pub(super) created: u64,
     pub(super) model: &'a str,
+}
+
+/// The other fields of a chunk.
+#[derive(Serialize)]
+pub(super) struct Chunk<'a> {
     pub(super) choices: &'a [ChunkChoice<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) usage: Option<UsageJson<'a>>,

@@ -11,7 +11,8 @@ use super::{
     API, OF_CHOICE, OF_MESSAGE,
     call::CallJson,
     chunk::{
-        Chunk, ChunkChoice, Delta, Logprobs, Message, Placed, Reply, ToolFields, UsageJson, WholeChoice,
+        Chunk, ChunkChoice, Delta, Logprobs, Message, Opening, Placed, Reply, ToolFields, UsageJson,
+        WholeChoice,
     },
     extra::Extra,
     front::error_body,
@@ -38,6 +39,16 @@ impl Head {
         Self { id, created, model: String::new(), is_legacy }
     }
 
+    /// What the chunks of a stream begin with.
+    fn opening(&self) -> Vec<u8> {
+        let Self { id, created, model, .. } = self;
+        let opening = Opening { id, object: "chat.completion.chunk", created: *created, model };
+        let mut json = Vec::new();
+        Framing::append_json(&mut json, &opening);
+        json.pop();
+        json
+    }
+
     /// Whether the answer has room for a call at that index. Of functions it has only one.
     fn has_room(&self, index: usize) -> bool {
         !self.is_legacy || index == 0
@@ -62,6 +73,8 @@ fn no_room(name: &str) -> TurnEvent {
 #[derive(Debug)]
 pub(super) struct StreamEncoder {
     head: Head,
+    /// What all chunks begin with: an object whose end is left out.
+    opening: Vec<u8>,
     include_usage: bool,
     begun: bool,
     failed: bool,
@@ -74,8 +87,10 @@ pub(super) struct StreamEncoder {
 impl StreamEncoder {
     /// A stream, with the usage at its end where the client asked for it.
     pub(super) fn new(include_usage: bool, is_legacy: bool) -> Self {
+        let head = Head::new(is_legacy);
         Self {
-            head: Head::new(is_legacy),
+            opening: head.opening(),
+            head,
             include_usage,
             begun: false,
             failed: false,
@@ -107,17 +122,9 @@ impl StreamEncoder {
             finish_reason: finish.map(|reason| self.head.reason(reason)),
             passing: Placed { fields, place: OF_CHOICE },
         };
-        let chunk = Chunk {
-            id: &self.head.id,
-            object: "chat.completion.chunk",
-            created: self.head.created,
-            model: &self.head.model,
-            choices: &[choice],
-            usage: None,
-            tool,
-            passing: Placed { fields, place: "" },
-        };
-        Framing::Sse.append(out, None, &chunk);
+        let passing = Placed { fields, place: "" };
+        let chunk = Chunk { choices: &[choice], usage: None, tool, passing };
+        Framing::append_rest(out, &self.opening, &chunk);
     }
 
     /// Keeps passing fields for the next chunk. Two values of one field are two chunks.
@@ -176,7 +183,10 @@ impl Encode for StreamEncoder {
             return self.pass(as_openai(&fields).unwrap_or(fields), out);
         }
         match &event {
-            TurnEvent::Model(name) => self.head.model.clone_from(name),
+            TurnEvent::Model(name) => {
+                self.head.model.clone_from(name);
+                self.opening = self.head.opening();
+            }
             TurnEvent::PromptTokens(_) => {}
             TurnEvent::Text(words) => self.delta(text(words), out),
             // A seal has no place in this API.
@@ -215,17 +225,9 @@ impl Encode for StreamEncoder {
                 if self.include_usage
                     && let Some(usage) = usage.counted()
                 {
-                    let chunk = Chunk {
-                        id: &self.head.id,
-                        object: "chat.completion.chunk",
-                        created: self.head.created,
-                        model: &self.head.model,
-                        choices: &[],
-                        usage: Some(UsageJson::of(usage)),
-                        tool: None,
-                        passing: Placed::default(),
-                    };
-                    Framing::Sse.append(out, None, &chunk);
+                    let usage = Some(UsageJson::of(usage));
+                    let chunk = Chunk { choices: &[], usage, tool: None, passing: Placed::default() };
+                    Framing::append_rest(out, &self.opening, &chunk);
                 }
             }
             TurnEvent::Failed(failure) => {

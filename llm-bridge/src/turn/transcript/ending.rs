@@ -10,6 +10,7 @@ use super::{
     replace::is_own,
     visible::Standing,
 };
+use crate::append::append;
 
 /// Where a turn stands in its conversation.
 #[derive(Debug, Default)]
@@ -73,16 +74,16 @@ pub(in super::super) struct Shown {
 impl Shown {
     /// The next piece of what the model says.
     pub(in super::super) fn say(&mut self, text: &str) {
-        self.all.push_str(text);
+        append(&mut self.all, text);
         if let Some(said) = &mut self.said {
-            said.push_str(text);
+            append(said, text);
         }
     }
 
     /// The message of a result.
     pub(in super::super) fn show(&mut self, text: &str) {
         self.said.get_or_insert_with(|| self.all.clone());
-        self.all.push_str(text);
+        append(&mut self.all, text);
     }
 
     fn said(&self) -> &str {
