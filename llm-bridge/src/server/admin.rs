@@ -109,16 +109,6 @@ pub(super) async fn audited<T, E: Display + Into<ApiError>>(
     }
 }
 
-/// Fails where the caller, who is no admin, has used up the day's share of the audit. Asked where somebody could change things without end.
-pub(super) fn audit_room(identity: &Identity) -> Result<(), ApiError> {
-    match identity.registry.audit_room(&identity.caller.user) {
-        Err(full) if identity.caller.level < Permission::Admin => {
-            Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, full.kind().as_str(), full.message()))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// The error where the audit cannot be written.
 pub(super) fn not_audited(cause: &str) -> ApiError {
     tracing::error!(cause, "change_not_audited");
