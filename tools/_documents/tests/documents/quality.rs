@@ -81,7 +81,8 @@ async fn p6_postgresql_finds_them_as_well() {
         let found =
             async |words: &str| documents.search(words, GIVEN, &DocumentFilter::default()).await.unwrap();
         let quality = Quality::of(async |asked| found(asked.question).await).await;
-        println!("{place:?}: {quality}");
+        let database = if matches!(place, Place::File(_)) { "SQLite" } else { "PostgreSQL" };
+        println!("{database}: {quality}");
         let [(_, recall, mrr), ..] = FLOORS;
         assert!(quality.recall >= recall && quality.mrr >= mrr, "{place:?}: {quality}");
     }
