@@ -11,7 +11,6 @@ ids, places) is compared as such: see VARYING. A line `…` stands for any lines
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -71,9 +70,7 @@ def steps(block):
 class Replay:
     def __init__(self, folder):
         self.folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = str(free.getsockname()[1])
+        self.port = str(environment.free_port())
         (folder / "bin").mkdir()
         (folder / "bin" / "toolrack").symlink_to(environment.TOOLRACK.resolve())
         self.home = folder / "ada"

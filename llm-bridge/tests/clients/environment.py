@@ -9,14 +9,16 @@ started on free ports, ended with the test.
 import fcntl
 import hashlib
 import os
+import random
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -35,6 +37,15 @@ def skipped(what):
     in_ci = os.environ.get("CI") == "true"
     print(f"{'FAILED ' if in_ci else 'skipped:'} {what}", flush=True)
     return 0, int(in_ci)
+
+
+def free_port():
+    """A port of loopback. Systems give others for connections and for port 0, so that nobody gets it while its server is started again."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as one, suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return port
 
 
 def installed(name, sources, install):

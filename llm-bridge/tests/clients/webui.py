@@ -9,7 +9,6 @@ See environment.py for the variables. The last line is `N passed, M failed`.
 
 import json
 import os
-import socket
 import sys
 import tempfile
 import time
@@ -81,12 +80,6 @@ def vectors(request):
     data = [{"object": "embedding", "index": index, "embedding": [float(text.lower().count(letter)) for letter in LETTERS]}
             for index, text in enumerate(texts)]
     return {"object": "list", "data": data, "model": request["model"], "usage": USAGE}
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def checks_of(page, model):
@@ -164,7 +157,7 @@ def open_webui(address):
             "RAG_EMBEDDING_ENGINE": "openai", "RAG_EMBEDDING_MODEL": "scripted", "RAG_OPENAI_API_BASE_URL": f"{address}/v1",
             "RAG_OPENAI_API_KEY": KEY, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "PYTHONDONTWRITEBYTECODE": "1",
         }
-        port = free_port()
+        port = environment.free_port()
         command = [interpreter, "-m", "uvicorn", "open_webui.main:app", "--host", "127.0.0.1", "--port", str(port)]
         with environment.running_process(command, "(Scheduler worker started)", variables):
             yield WebUi(f"http://127.0.0.1:{port}")

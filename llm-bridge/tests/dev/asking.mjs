@@ -32,8 +32,8 @@ try {
   const card = page.locator('.answer .call[data-name="pay"]');
   await card.locator('.ask-form button:text-is("Joint")').click();
   await card.locator('.ask-form input[name="name"]').waitFor();
-  // It is kept within a second.
-  await page.waitForTimeout(1500);
+  // It is kept at once, but in the background.
+  await page.waitForTimeout(3000);
 
   console.log('kill');
   const lines = createInterface({ input: process.stdin });

@@ -128,7 +128,7 @@ def in_a_chat(store, end):
         asked = made.question("To whom")
         # As long as the answer is kept at least.
         until("the card asks", lambda: (card().get("question") or {}).get("id") == asked)
-        time.sleep(0.5)
+        time.sleep(3)
         end(made)
         made.start()
         until("the turn is over", lambda: answer()["status"] == "cut_off")

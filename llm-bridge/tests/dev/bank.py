@@ -36,7 +36,7 @@ class Bank:
 
     def __init__(self, folder, model, store, more=""):
         self.folder, self.amount = folder, next(AMOUNTS)
-        self.log, self.listen = (folder / "log").open("w"), "127.0.0.1:0"
+        self.log, self.listen = (folder / "log").open("w"), f"127.0.0.1:{environment.free_port()}"
         (folder / "toolrack.toml").write_text(f'upstream = "{model}"\n[user]\nid = "ada"\nlevel = "user"\n[store]\n{store}\n{more}')
         self.start()
 
@@ -47,8 +47,12 @@ class Bank:
         self.process = subprocess.Popen([str(part) for part in command], cwd=self.folder, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=self.log, env=variables)
         said = lambda: (self.folder / "log").read_text()[read:]
-        self.base = until("the server listens", lambda: said().partition("Chat at ")[2].partition("/ ")[0] or None)
-        self.listen = self.base.removeprefix("http://")
+
+        def address():
+            expect(self.process.poll() is None, f"the server has ended: {said()}")
+            return said().partition("Chat at ")[2].partition("/ ")[0]
+
+        self.base = until("the server listens", address)
 
     def kill(self):
         self.process.kill()

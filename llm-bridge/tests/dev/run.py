@@ -234,6 +234,14 @@ def as_editors_save(dev):
     assert "has neither" not in "".join(dev.said[said:]), "a file with a mark of the byte order is warned of"
     yield "bytes"
 
+    older = TOOL.with_suffix(".older")
+    older.write_text(adds(15))
+    os.utime(older, (0, 1_700_000_000))
+    shutil.copy2(older, TOOL)
+    older.unlink()
+    dev.until(is_called(15), "an older file copied over it is not taken over")
+    yield "older"
+
     said = len(dev.said)
     TOOL.write_text("")
     dev.until(lambda: dev.call({"number": 0}) is None, "the tool of a file that is empty now is still called")

@@ -40,12 +40,6 @@ def block(language, after):
     return re.search(rf"```{language}\n(.*?)```", PAGE[PAGE.index(after):], re.S).group(1)
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 def certificate(folder):
     pem, key = folder / "name.pem", folder / "name.key"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={NAME}", "-addext",
@@ -215,7 +209,7 @@ implementation = { type = "mock", mock_response = "erased" }
                 settings = block("toml", "## Behind a proxy").replace('listen = "127.0.0.1:7331"\n', "").replace('"…"', f'"{KEY}"')
                 settings = settings.replace('public_url = "https://tools.example"', f'public_url = "https://{NAME}{base}"')
                 with environment.toolrack("demo", configuration=settings + tool) as address:
-                    port = free_port()
+                    port = environment.free_port()
                     with proxy(make, folder, port, address.removeprefix("http://"), base, pem, key):
                         checks(f"{name}, {'below ' + base if base else 'at the root'}", Client(pem, port, base))
     finish()

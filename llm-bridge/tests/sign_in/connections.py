@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 import environment
 from checks import check, expect, finish
 from elsewhere import Elsewhere
-from run import Browser, free_port, token
+from run import Browser, token
 
 HOSTILE = ["other", "inside", "impostor", "unproven", "tokens-inside", "huge", "round", "deep"]
 PATIENCE = 60
@@ -61,7 +61,7 @@ class Rack:
 
     def __init__(self, world, provider, folder, name="main", address=None, public=None, remove=()):
         self.folder, self.world = Path(folder), world
-        self.url = f"http://127.0.0.1:{address or free_port()}"
+        self.url = f"http://127.0.0.1:{address or environment.free_port()}"
         public = public or self.url
         text = CONFIGURATION.format(toolrack=public, provider=provider, name=name)
         for server in ["tracker", "desk", *HOSTILE]:
@@ -479,7 +479,7 @@ def main():
     world = Elsewhere()
     sources = [HERE / name for name in ("package.json", "package-lock.json", "provider.mjs")]
     packages = environment.node("node-sign-in", sources)
-    port = free_port()
+    port = environment.free_port()
     with tempfile.TemporaryDirectory(prefix="toolrack-connections-") as folder:
         (Path(folder) / "data").mkdir()
         with environment.running(["node", packages / "provider.mjs", f"http://127.0.0.1:{port}"], r"provider at (\S+)") as provider:

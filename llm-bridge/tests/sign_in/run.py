@@ -12,7 +12,6 @@ import http.client
 import json
 import re
 import secrets
-import socket
 import sys
 import time
 from pathlib import Path
@@ -100,12 +99,6 @@ class Browser:
         """Signs in at the provider; the address it sends back to."""
         self.who = who
         return self.follow(f"{toolrack}/sign-in?{urlencode({'to': to})}", f"{toolrack}/sign-in/callback")
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def url64(data):
@@ -250,7 +243,7 @@ def rotated(toolrack, provider, old):
 
 
 def main():
-    toolrack = f"http://127.0.0.1:{free_port()}"
+    toolrack = f"http://127.0.0.1:{environment.free_port()}"
     folder = environment.node("node-sign-in", [HERE / name for name in ("package.json", "package-lock.json", "provider.mjs")])
     with environment.running(["node", folder / "provider.mjs", toolrack], r"provider at (\S+)") as provider:
         configuration = CONFIGURATION.format(toolrack=toolrack, provider=provider)
