@@ -12,6 +12,8 @@ pub(crate) const FILTER: &str = "bounded_value";
 const MAX_PARTS: usize = 1 << 20;
 /// How many of them are looked at for a unit of work.
 const PARTS_OF_FUEL: usize = 4;
+/// How many bytes of a text that a method gets are a unit of work: one that stands in the template is not read by the filter.
+const BYTES_OF_FUEL: usize = 64;
 /// How many words and signs a tag may have: the engine reads some of them, such as `not not …`, each within the one before.
 pub(crate) const MAX_SIGNS: usize = 10_000;
 /// Filters that look at the surface alone, or pay themselves.
@@ -62,6 +64,11 @@ pub(crate) fn pay_for(state: &State, value: &Value) -> Result<(), Error> {
         open.extend(parts(&part)?);
     }
     Ok(())
+}
+
+/// Pays for looking at a text.
+pub(crate) fn pay_for_text(state: &State, text: &str) -> Result<(), Error> {
+    state.consume_fuel(u64::try_from(text.len() / BYTES_OF_FUEL).unwrap_or(u64::MAX))
 }
 
 /// What is in a value; `None` for one that has no parts.

@@ -1,6 +1,6 @@
 //! What Python's values do and the engine's do not, or do otherwise.
 
-use std::fmt::Write;
+use std::{collections::HashSet, fmt::Write};
 
 use minijinja::{
     Environment, Error, ErrorKind, Output, State, Value,
@@ -20,6 +20,7 @@ pub(crate) fn add_to(environment: &mut Environment<'_>) {
     environment.add_filter(
         "trim",
         |state: &State, text: &Value, chars: Option<&str>| -> Result<String, Error> {
+            bounds::pay_for_text(state, chars.unwrap_or_default())?;
             Ok(strip(&text_of(state, text)?, chars).to_owned())
         },
     );
@@ -179,6 +180,8 @@ pub(crate) fn write_float(out: &mut String, number: f64) {
 }
 
 fn call_method(state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value, Error> {
+    // The engine pays for the text itself, and for what is made.
+    args.iter().filter_map(Value::as_str).try_for_each(|other| bounds::pay_for_text(state, other))?;
     if let Some(text) = value.as_str()
         && let Some(answer) = text_method(text, method, args)?
     {
@@ -283,17 +286,17 @@ fn strip<'t>(text: &'t str, chars: Option<&str>) -> &'t str {
 }
 
 fn lstrip<'t>(text: &'t str, chars: Option<&str>) -> &'t str {
-    match chars {
-        Some(chars) => text.trim_start_matches(|char| chars.contains(char)),
-        None => text.trim_start_matches(is_space),
-    }
+    text.trim_start_matches(is_stripped(chars))
 }
 
 fn rstrip<'t>(text: &'t str, chars: Option<&str>) -> &'t str {
-    match chars {
-        Some(chars) => text.trim_end_matches(|char| chars.contains(char)),
-        None => text.trim_end_matches(is_space),
-    }
+    text.trim_end_matches(is_stripped(chars))
+}
+
+/// Whether a character is one of these, however many they are; without them, whether it is a space.
+fn is_stripped(chars: Option<&str>) -> impl Fn(char) -> bool {
+    let chars = chars.map(|chars| chars.chars().collect::<HashSet<_>>());
+    move |char| chars.as_ref().map_or_else(|| is_space(char), |chars| chars.contains(&char))
 }
 
 fn split(text: &str, separator: Option<&str>, most: usize, from_end: bool) -> Result<Value, Error> {

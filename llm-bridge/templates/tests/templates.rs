@@ -175,6 +175,29 @@ fn b14_whatever_a_template_does_it_ends() {
     }
 }
 
+/// What a method is given was not paid for where it stands in the template itself, and took as many steps as both texts have letters.
+#[test]
+fn a55_texts_that_a_template_gives_to_methods_are_paid_for() {
+    // The last of many that are looked for.
+    let (text, many) = ("z".repeat(4_000), format!("{}z", "a".repeat(900_000)));
+    for work in [
+        format!("'{text}'.strip('{many}')"),
+        format!("'{text}'.lstrip('{many}')"),
+        format!("'{text}' | trim('{many}')"),
+        format!("'{text}'.split('{many}')"),
+        format!("'{text}'.partition('{many}')"),
+        format!("'{text}'.find('{many}')"),
+        format!("'{text}'.count('{many}')"),
+    ] {
+        let loops = "{% for a in range(9000) %}{% for b in range(9000) %}";
+        let template = format!("{loops}{{% set x = {work} %}}{{% endfor %}}{{% endfor %}}");
+        let began = Instant::now();
+        assert_eq!(error_of(&template), TemplateError::TooMuchWork);
+        // Without optimizations and beside other tests.
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    }
+}
+
 /// Two values that are made of themselves sixty times, and what is done with them.
 fn nested(made: &str, used: &str) -> String {
     let twice = ["x", "y"].map(|name| made.replace("ns.x", &format!("ns.{name}")));
