@@ -24,7 +24,13 @@
 mod document;
 mod reader;
 
-use std::{collections::HashMap, fs::File, io::Read, path::PathBuf, sync::Arc};
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use registry_core::{ConfigFault, ConfiguredTools, Handler, compiled_tools};
 
@@ -86,7 +92,11 @@ impl ToolFiles {
     }
 }
 
-fn read_bounded(file: &PathBuf) -> Result<String, String> {
+/// The text of a configuration file.
+///
+/// # Errors
+/// What is wrong with the file, to be put behind its name: it cannot be read, or has more than 4 MiB.
+pub fn read_bounded(file: &Path) -> Result<String, String> {
     let mut text = String::new();
     let read = File::open(file).and_then(|file| file.take(MAX_FILE + 1).read_to_string(&mut text));
     match read {

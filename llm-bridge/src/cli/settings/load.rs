@@ -5,6 +5,7 @@ use std::path::Path;
 use registry_core::secret_variable;
 use serde::Deserialize;
 use toml::de::{DeTable, Deserializer};
+use toolrack_configured::read_bounded;
 
 use super::{
     Flags, Secret, Settings,
@@ -71,7 +72,7 @@ impl Settings {
 
     fn from_file(file: &Path, host_tables: &[&str]) -> Result<Self, String> {
         let place = file.display();
-        let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {place}: {error}"))?;
+        let text = read_bounded(file).map_err(|error| format!("{place} {error}"))?;
         let mut settings = Self::from_toml(&text, host_tables)
             .and_then(|settings| settings.check().map(|()| settings))
             .map_err(|error| format!("{place}: {error}"))?;

@@ -23,6 +23,19 @@ fn a_file_is_read_and_flags_win() {
 }
 
 #[test]
+fn what_is_no_configuration_file_is_not_read_for_ever() {
+    let load = |file: &Path| Settings::load(&Flags { config: Some(file.into()), ..Flags::default() }, &[]);
+    let large = tempfile::NamedTempFile::new().unwrap();
+    large.as_file().set_len(5 << 20).unwrap();
+    let error = load(large.path()).unwrap_err();
+    assert!(error.contains(&large.path().display().to_string()) && error.contains("4 MiB"), "{error}");
+    #[cfg(unix)]
+    assert!(load(Path::new("/dev/zero")).unwrap_err().contains("4 MiB"));
+    let error = load(Path::new("gone.toml")).unwrap_err();
+    assert!(error.starts_with("gone.toml cannot be read: "), "{error}");
+}
+
+#[test]
 fn a_fault_names_its_line() {
     let error =
         Settings::from_toml("[search]\nengine = 1\n\n[user]\nlevl = \"admin\"\n", &["search"]).unwrap_err();
