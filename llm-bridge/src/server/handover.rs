@@ -10,6 +10,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -36,9 +37,23 @@ const SMALL: usize = SEND_BUFFER;
 /// A connection under HTTP/1.
 pub(super) type Serving = http1::Connection<TokioIo<Connection>, Watching>;
 
+/// How long a new connection has for its first request before it may give way as one that waits.
+const NEW_FOR: Duration = Duration::from_secs(1);
+
+/// When a connection came.
+#[derive(Debug)]
+pub(super) struct Came(pub(super) Instant);
+
+impl Default for Came {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
+}
+
 /// What is known of the requests of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
+    pub(super) came: Came,
     /// How many there were.
     begun: AtomicUsize,
     /// How many of them have a body of which there is more to come.
@@ -124,11 +139,13 @@ impl Requests {
         self.since.store(ORDER.fetch_add(1, Relaxed), Relaxed);
     }
 
-    /// The less, the sooner the connection gives way: who waits for a request, then who has sent one without a key; `None` if it does not.
-    pub(super) fn priority(&self) -> Option<(bool, bool, usize)> {
+    /// The less, the sooner the connection gives way: who waits for a request, then who has sent one without a key, then who has just come
+    /// and could not send one yet; `None` if it does not.
+    pub(super) fn priority(&self) -> Option<(bool, bool, bool, usize)> {
         let is_idle = self.are_idle();
+        let is_new = self.begun.load(Relaxed) == 0 && self.came.0.elapsed() < NEW_FOR;
         let gives_way = is_idle || !self.is_known.load(Relaxed);
-        gives_way.then(|| (!is_idle, self.known.load(Relaxed), self.since.load(Relaxed)))
+        gives_way.then(|| (is_new, !is_idle, self.known.load(Relaxed), self.since.load(Relaxed)))
     }
 
     /// Notes that the connection came when all others had requests under way.

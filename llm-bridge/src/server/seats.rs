@@ -190,12 +190,35 @@ impl Drop for UserShare {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::{Duration, Instant};
+
+    use super::{super::handover::Came, *};
+
+    /// Of a connection that came long ago.
+    fn waiting() -> Arc<Requests> {
+        let mut requests = Requests::default();
+        requests.came = Came(Instant::now().checked_sub(Duration::from_secs(2)).unwrap());
+        Arc::new(requests)
+    }
+
+    #[test]
+    fn a33_a_connection_that_has_just_come_can_send_its_request() {
+        let seats = Seats::new(2);
+        let (busy, idle) = (waiting(), waiting());
+        busy.begin();
+        idle.hold(None);
+        let [busy, idle] = [busy, idle].map(|requests| seats.take(requests).unwrap());
+        let [first, second, third] = [(); 3].map(|()| seats.take(Arc::default()).unwrap());
+        assert!(idle.given_up.is_cancelled() && busy.given_up.is_cancelled());
+        // Where all have just come, the first of them.
+        let given_up = [first, second, third].map(|seat| seat.given_up.is_cancelled());
+        assert_eq!(given_up, [true, false, false]);
+    }
 
     #[test]
     fn a6_who_has_waited_longest_without_a_key_gives_way() {
         let seats = Seats::new(3);
-        let requests: Vec<Arc<Requests>> = (0..6).map(|_| Arc::default()).collect();
+        let requests: Vec<Arc<Requests>> = (0..6).map(|_| waiting()).collect();
         let take = |at: usize| seats.take(Arc::clone(&requests[at]));
         let [first, second, third] = [0, 1, 2].map(|at| take(at).unwrap());
         requests[0].hold(None);
@@ -216,7 +239,7 @@ mod tests {
     #[test]
     fn a33_a_request_without_a_key_gives_way_after_all_that_wait_for_one() {
         let seats = Seats::new(3);
-        let requests: Vec<Arc<Requests>> = (0..6).map(|_| Arc::default()).collect();
+        let requests: Vec<Arc<Requests>> = (0..6).map(|_| waiting()).collect();
         let take = |at: usize| seats.take(Arc::clone(&requests[at])).unwrap();
         let held = [take(0), take(1), take(2)];
         for busy in [0, 1] {
