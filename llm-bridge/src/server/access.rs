@@ -102,13 +102,18 @@ pub(super) fn host_of(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::HOST).map(|value| value.to_str().unwrap_or_default())
 }
 
-/// Refuses requests of pages that are neither this server's own nor of an allowed origin.
+/// Refuses requests of pages that are neither this server's own nor of an allowed origin, and those that name two hosts, of which a proxy
+/// before this server may have looked at the other one (RFC 9112, section 3.2).
 pub(super) async fn check_origin(
     State(settings): State<Arc<ServerSettings>>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     let headers = request.headers();
+    if headers.get_all(header::HOST).iter().nth(1).is_some() {
+        let message = "the request has more than one `Host` header";
+        return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_request_error", message));
+    }
     if let Some(origin) = headers.get(header::ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
         let sender = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));

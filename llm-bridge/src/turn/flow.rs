@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use registry_core::flow::{HasRead, Reads, TurnFlow};
-use toolrack_apis::{Message, Request, Role};
+use toolrack_apis::{Content, MediaKind, Message, Request, Role};
 
 use super::{call::FoundCall, offer::Offer, quoted::Others, run::Run, transcript::Shown};
 
@@ -13,6 +13,8 @@ const MAX_SAID: usize = 64 << 10;
 const QUOTED: &str = "a quoted passage";
 /// What a host has put into the request from its documents.
 const KNOWLEDGE_BASE: &str = "the knowledge base";
+/// A document or a picture that a message has with it may be written by anybody, and hold what is nobody else's business.
+const ATTACHED: &str = "an attached file";
 
 /// All that the person has said in the conversation.
 pub(super) fn said_in(request: &Request) -> Arc<str> {
@@ -32,7 +34,7 @@ pub(super) fn said_in(request: &Request) -> Arc<str> {
 }
 
 impl Offer {
-    /// What the results in a conversation hold, those of the client's tools included: of these nobody says anything.
+    /// What the results in a conversation hold, those of the client's tools included: of these nobody says anything; and the files in it.
     fn read_in(&self, messages: &[Message]) -> HasRead {
         let calls: HashMap<&str, &str> =
             messages.iter().flat_map(Message::calls).map(|call| (&*call.id, &*call.name)).collect();
@@ -45,8 +47,21 @@ impl Offer {
                 None => read.note(Reads::BOTH, name),
             }
         }
+        if messages.iter().any(has_attached) {
+            read.note(Reads::BOTH, ATTACHED);
+        }
         read
     }
+}
+
+/// Whether a message has something with it that is neither written nor, as far as one can tell, spoken by who has sent it.
+fn has_attached(message: &Message) -> bool {
+    message.parts.iter().any(|part| match &part.content {
+        Content::Media(media) => media.kind != MediaKind::Audio,
+        // Among them are results of tools that a model server runs by itself.
+        Content::Opaque(..) => true,
+        _ => false,
+    })
 }
 
 impl Run {

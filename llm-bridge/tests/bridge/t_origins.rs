@@ -6,6 +6,10 @@ use llm_bridge::server::Access;
 use registry_core::Permission;
 use reqwest::{Method, Response, StatusCode, header};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use crate::t_access::Rack;
 
@@ -216,4 +220,22 @@ async fn n11_a_page_of_an_allowed_origin_has_an_mcp_session() {
     let headers: Vec<_> = common.into_iter().chain([("mcp-session-id", session.as_str())]).collect();
     let ended = page.fetch(Method::DELETE, "/mcp", &headers, "").await.unwrap();
     assert_eq!(ended.status(), StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
+async fn n11_a_request_that_names_two_hosts_is_refused() {
+    let rack = rack(Access::default()).await;
+    let address = rack.base.strip_prefix("http://").unwrap();
+    let status = async |hosts: &str| {
+        let mut connection = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET /healthz HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n");
+        connection.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await.unwrap();
+        answer.get(..12).unwrap_or_default().to_owned()
+    };
+    assert_eq!(status("Host: localhost\r\n").await, "HTTP/1.1 200");
+    for hosts in ["Host: localhost\r\nHost: other\r\n", "Host: localhost\r\nhost: localhost\r\n"] {
+        assert_eq!(status(hosts).await, "HTTP/1.1 400", "{hosts}");
+    }
 }

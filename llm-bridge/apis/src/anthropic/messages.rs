@@ -94,16 +94,16 @@ fn read_block(item: Field<'_>, place: Place) -> Result<Vec<Part>, BadRequest> {
             let of = from.string("type")?;
             if (kind.as_str(), of.as_deref()) == ("document", Some("content")) {
                 let inner = read_blocks(&mut from, "content", Place::Result)?;
-                let titles = [block.string("title")?, block.string("context")?];
-                return Ok(under(titles, inner, block.rest_with(passing)));
+                let (title, about) = (block.string("title")?, block.string("context")?);
+                return Ok(as_document(title, about, inner, block.rest_with(passing)));
             }
             let kind = if kind == "image" { MediaKind::Image } else { MediaKind::File };
             Content::Media(read_media(&mut block, kind, from, of.as_deref(), &mut passing)?)
         }
         "search_result" => {
             let inner = read_blocks(&mut block, "content", Place::Result)?;
-            let titles = [block.string("title")?, block.string("source")?];
-            return Ok(under(titles, inner, block.rest_with(passing)));
+            let (title, about) = (block.string("title")?, block.string("source")?);
+            return Ok(as_document(title, about, inner, block.rest_with(passing)));
         }
         "tool_use" => {
             let (id, name) = (required(&mut block, "id")?, required(&mut block, "name")?);
@@ -133,15 +133,29 @@ fn read_block(item: Field<'_>, place: Place) -> Result<Vec<Part>, BadRequest> {
     Ok(vec![Part { content, passing }])
 }
 
-/// The parts of a block under what it is called. All that other APIs know of it is its text.
-fn under(titles: [Option<String>; 2], mut inner: Vec<Part>, passing: Passing) -> Vec<Part> {
-    let titles: Vec<String> = titles.into_iter().flatten().filter(|title| !title.is_empty()).collect();
-    if !titles.is_empty() {
-        inner.insert(0, Part { content: Content::Text(titles.join("\n")), passing });
-    } else if let Some(first) = inner.first_mut() {
+/// The parts of a block that quotes what others have written: its texts are a document, so that they are not taken for the person's words.
+fn as_document(
+    title: Option<String>,
+    about: Option<String>,
+    inner: Vec<Part>,
+    mut passing: Passing,
+) -> Vec<Part> {
+    let (mut texts, mut others): (Vec<String>, _) = (about.into_iter().collect(), Vec::new());
+    for part in inner {
+        match part.content {
+            Content::Text(text) => texts.push(text),
+            content => others.push(Part { content, passing: part.passing }),
+        }
+    }
+    texts.retain(|text| !text.is_empty());
+    if !texts.is_empty() || title.is_some() {
+        let mut document = Media::new(MediaKind::File, MediaSource::Text(texts.join("\n\n")));
+        document.name = title.filter(|title| !title.is_empty());
+        others.insert(0, Part { content: Content::Media(document), passing: std::mem::take(&mut passing) });
+    } else if let Some(first) = others.first_mut() {
         first.passing.extend(&passing, API);
     }
-    inner
+    others
 }
 
 /// Reads a picture or document from its source of that type.

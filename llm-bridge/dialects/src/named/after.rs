@@ -103,8 +103,11 @@ impl NamedBody {
                 .for_each(|ready| (ready.closed, ready.repaired) = (true, ready.repaired | mended));
             return Some(Step::Done(end));
         }
-        if let Tail::Cut(end) = tail {
-            return Some(Step::Done(end));
+        match tail {
+            Tail::Cut(end) => return Some(Step::Done(end)),
+            // Where the name of a tool is a tag, the closing delimiter begins as another call does.
+            Tail::Open if !eof => return Some(Step::More),
+            _ => {}
         }
         let open = self.style.head.open();
         let next = match ahead(text, self.pos, SEPARATORS) {
@@ -126,7 +129,7 @@ impl NamedBody {
             self.part = Part::Call;
             return None;
         }
-        if (tail == Tail::Open || next == Lead::More) && !eof {
+        if next == Lead::More && !eof {
             return Some(Step::More);
         }
         Some(if self.unmarked { done_on_line(text, self.pos, eof) } else { Step::Done(self.pos) })

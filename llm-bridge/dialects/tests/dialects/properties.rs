@@ -223,6 +223,11 @@ fn b1_texts_that_random_ones_found() {
             true,
             58,
         ),
+        (
+            "<tool_call><function_call>{\"name\": \"f\", \"arguments\": {\"a\":\"x\",\"n\":1}}</tool_call>",
+            false,
+            8 << 20,
+        ),
     ] {
         let options = ScanOptions::default().thinking(thinking).deltas(true).max_call_bytes(cap);
         check_cuts(text, &tools(2), &options, &[crate::common::every(text, 1)]).unwrap();

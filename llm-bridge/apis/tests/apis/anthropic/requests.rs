@@ -132,10 +132,12 @@ fn b13_anthropic_blocks_of_text_reach_a_chat_server_as_text() {
     ]}));
     let text = |text: &str| json!({"type": "text", "text": text});
     let body: Value = serde_json::from_slice(OpenAiWire.request(&request, "").http.body()).unwrap();
-    let words = ["Tale", "Seven.", "Or eight.", "Tale", "Once."].map(text);
+    let words = ["Tale\n\nSeven.\n\nOr eight.", "Tale\n\nOnce."].map(text);
     assert_eq!(body["messages"][0]["content"], json!(words));
-    let words = ["Bears\nhttps://a", "Seven.", "Or eight.", "The tool `w` is available."].map(text);
-    assert_eq!(body["messages"][2]["content"], json!(words));
+    let words = "Bears\n\nhttps://a\n\nSeven.\n\nOr eight.\nThe tool `w` is available.";
+    assert_eq!(body["messages"][2]["content"], words);
+    // Nobody takes what is quoted for the person's own words.
+    assert_eq!(request.messages[0].plain_text(), "");
 }
 
 #[test]
