@@ -58,8 +58,8 @@ impl Offer {
 fn has_attached(message: &Message) -> bool {
     message.parts.iter().any(|part| match &part.content {
         Content::Media(media) => media.kind != MediaKind::Audio,
-        // Among them are results of tools that a model server runs by itself.
-        Content::Opaque(..) => true,
+        // In an answer it says what this server's own tools have done, which is known.
+        Content::Opaque(..) => message.role != Role::Assistant,
         _ => false,
     })
 }

@@ -231,10 +231,32 @@ async fn b20_a_mark_stays_where_a_client_sends_an_earlier_question_in_other_word
     let first = "<context>My notes.</context>\nWhat does https://example.org say?";
     let goes_on = [user("What does https://example.org say?"), assistant(STORY), user("Thanks, go on.")];
     assert!(is_asked_after(first, replies, &goes_on).await);
+    // Without the question between them, two answers look like one.
+    let replies = vec![one("fetch_webpage", &page).into(), Answer::text(STORY).into()];
+    let joined = [user("Hello."), assistant(STORY), assistant("There is more to tell."), user("Go on.")];
+    assert!(is_asked_after(first, replies, &joined).await);
     // Of an answer that nobody gave here, nothing is known.
     let hello = vec![Answer::text("Hello to you, what can I do for you today?").into()];
     let other = [user("Hello."), assistant("Another answer, from another model server."), user("Go on.")];
     assert!(!is_asked_after("Hello.", hello, &other).await);
+}
+
+#[tokio::test]
+async fn b20_a_mark_stays_where_another_model_goes_on_after_an_answer_that_was_changed() {
+    let page = json!({"url": "https://example.org"});
+    let replies = [
+        one("fetch_webpage", &page).into(),
+        Answer::text(STORY).into(),
+        one("remember", &json!({"text": "cheese"})).into(),
+        Answer::text("Ok.").into(),
+    ];
+    let rack = setup("").start(replies).await;
+    let first = user("What does https://example.org say?");
+    ask(&rack, std::slice::from_ref(&first)).await;
+    let goes_on = [first, assistant("It is about cheese."), user("Go on.")];
+    let body = json!({"model": "other", "messages": goes_on, "stream": true,
+        "toolrack": {"approval_wait_seconds": 0}});
+    assert_eq!(asked(&rack.chat(body).await), ["remember"]);
 }
 
 #[tokio::test]

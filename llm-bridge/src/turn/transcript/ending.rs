@@ -6,7 +6,7 @@ use toolrack_apis::{Call, Content, Message, Part, SeenAnswer};
 use super::{
     Claim, Resumed,
     effects::Effects,
-    fingerprint::{Fingerprint, Words, key_of_calls},
+    fingerprint::{Fingerprint, Link, Words, key_of_calls},
     replace::is_own,
     visible::Standing,
 };
@@ -158,11 +158,11 @@ impl<'a> Ending<'a> {
     pub(super) fn keys(&self, before: Fingerprint) -> (String, Option<String>) {
         match self {
             Self::Answer(Shown { all, said, .. }) => {
-                let key = |text: &String| before.and_text(Words::of(text)).key();
+                let key = |text: &String| before.and(&Link::text(Words::of(text))).key();
                 (key(all), said.as_ref().map(key))
             }
             Self::Calls(calls) | Self::ShownCalls(calls) => {
-                let key = before.and_calls(calls.iter().copied()).key();
+                let key = before.and(&Link::calls(calls.iter().copied())).key();
                 let other = key_of_calls(calls.iter().copied());
                 // An id of the model server may come again in another conversation.
                 let other = other.filter(|(id, _)| matches!(self, Self::Calls(_)) || is_own(id));

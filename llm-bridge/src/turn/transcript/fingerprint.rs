@@ -17,40 +17,15 @@ impl Fingerprint {
         Self(Sha256::digest(format!("toolrack transcript 1\n{model}")).into())
     }
 
-    /// The same, and something behind it.
-    fn and(self, kind: u8, write: impl FnOnce(&mut Sha256)) -> Self {
-        let mut hasher = Sha256::new();
-        hasher.update(self.0);
-        hasher.update([kind]);
-        write(&mut hasher);
-        Self(hasher.finalize().into())
-    }
-
-    pub(super) fn and_message(self, message: &Message) -> Self {
-        let kind = match message.role {
-            Role::System | Role::Developer => return self,
-            Role::Tool => b't',
-            Role::User | Role::Assistant => b'u',
-        };
-        self.and(kind, |hasher| hash_parts(&message.parts, hasher))
-    }
-
-    /// The same, and the text of an answer.
-    pub(super) fn and_text(self, shown: Words) -> Self {
-        self.and(b'a', |hasher| hasher.update(shown.hasher.finalize()))
-    }
-
-    /// The same, and an answer with calls of the client's tools, in any order: a stream may have begun the later ones first. The text
-    /// around them may have been shortened.
-    pub(super) fn and_calls<'c>(self, calls: impl Iterator<Item = &'c Call>) -> Self {
-        let mut calls: Vec<_> = calls.map(hash_call).collect();
-        calls.sort_unstable();
-        self.and(b'c', |hasher| calls.iter().for_each(|call| hasher.update(call)))
+    /// The same, and this behind it.
+    pub(super) fn and(self, link: &Link) -> Self {
+        let hasher = Sha256::new().chain_update(self.0).chain_update([link.kind]);
+        Self(hasher.chain_update(&link.content).finalize().into())
     }
 
     /// The same, and an answer of which only the beginning is known.
     pub(super) fn and_beginning(self) -> Self {
-        self.and(b'b', |_| {})
+        self.and(&Link { kind: b'b', content: Vec::new() })
     }
 
     /// The one of a [key](Self::key).
@@ -73,6 +48,39 @@ impl Fingerprint {
     /// What is kept of what a conversation has read, apart from its transcripts.
     pub(super) fn flow_key(self) -> String {
         hex(&Sha256::digest(format!("toolrack flow 1\n{}", self.key())))
+    }
+}
+
+/// What stands behind a conversation so far, as its hash takes it.
+pub(super) struct Link {
+    kind: u8,
+    content: Vec<u8>,
+}
+
+impl Link {
+    /// A message; `None` of one that does not count.
+    pub(super) fn message(message: &Message) -> Option<Self> {
+        let kind = match message.role {
+            Role::System | Role::Developer => return None,
+            Role::Tool => b't',
+            Role::User | Role::Assistant => b'u',
+        };
+        let mut content = Vec::new();
+        put_parts(&message.parts, &mut content);
+        Some(Self { kind, content })
+    }
+
+    /// The text of an answer.
+    pub(super) fn text(shown: Words) -> Self {
+        Self { kind: b'a', content: shown.hasher.finalize().to_vec() }
+    }
+
+    /// An answer with calls of the client's tools, in any order: a stream may have begun the later ones first. The text around them may
+    /// have been shortened.
+    pub(super) fn calls<'c>(calls: impl Iterator<Item = &'c Call>) -> Self {
+        let mut calls: Vec<_> = calls.map(hash_call).collect();
+        calls.sort_unstable();
+        Self { kind: b'c', content: calls.concat() }
     }
 }
 
@@ -126,26 +134,26 @@ impl Words {
     }
 }
 
-fn hash_parts(parts: &[Part], hasher: &mut Sha256) {
+fn put_parts(parts: &[Part], content: &mut Vec<u8>) {
     let mut words = Words::default();
     for part in parts {
         match &part.content {
             Content::Text(text) => words.push(text),
-            Content::Result(result) => hash_parts(&result.parts, hasher),
-            Content::Media(media) => hash_media(media, hasher),
+            Content::Result(result) => put_parts(&result.parts, content),
+            Content::Media(media) => put_media(media, content),
             _ => {}
         }
     }
-    hasher.update(words.hasher.finalize());
+    content.extend(words.hasher.finalize());
 }
 
-fn hash_media(media: &Media, hasher: &mut Sha256) {
+fn put_media(media: &Media, content: &mut Vec<u8>) {
     let (MediaSource::Data(data) | MediaSource::Text(data) | MediaSource::Url(data) | MediaSource::Id(data)) =
         &media.source;
-    hasher.update(data.len().to_le_bytes());
+    content.extend(data.len().to_le_bytes());
     let bytes = data.as_bytes();
     let (first, last) = (SAMPLE.min(bytes.len()), bytes.len().saturating_sub(SAMPLE));
-    [bytes.get(..first), bytes.get(last..)].into_iter().flatten().for_each(|sample| hasher.update(sample));
+    [bytes.get(..first), bytes.get(last..)].into_iter().flatten().for_each(|sample| content.extend(sample));
 }
 
 /// Clients write arguments anew.

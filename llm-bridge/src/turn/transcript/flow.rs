@@ -60,7 +60,10 @@ impl Place {
     pub(in super::super) fn read_keys(&self, shown: Option<&Shown>) -> Option<(String, Option<String>)> {
         let standing = self.standing?;
         Some(match shown {
-            None => (standing.begun_key(), None),
+            None => {
+                let [of_model, of_any] = standing.begun_keys();
+                (of_model, Some(of_any))
+            }
             Some(shown) => {
                 let key = |text: &str| standing.answered_key(Words::of(text));
                 (key(&shown.all), shown.said.as_deref().map(key))

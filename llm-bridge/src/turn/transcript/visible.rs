@@ -9,7 +9,7 @@ use std::ops::Range;
 use toolrack_apis::{Content, EarlierAnswer, Message, Role, SeenAnswer};
 
 use super::{
-    fingerprint::{Fingerprint, Words, key_of_calls},
+    fingerprint::{Fingerprint, Link, Words, key_of_calls},
     notice::without_notices,
 };
 
@@ -18,26 +18,37 @@ use super::{
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
     before: Fingerprint,
+    /// The same, whichever model is asked.
+    of_any_model: Fingerprint,
     /// The last message before the answer.
     asked: Fingerprint,
 }
 
 impl Standing {
     fn beginning(model: &str) -> Self {
-        Self { before: Fingerprint::beginning(model), asked: Fingerprint::beginning("") }
+        let nothing = Fingerprint::beginning("");
+        Self { before: Fingerprint::beginning(model), of_any_model: nothing, asked: nothing }
     }
 
-    /// The key of an answer that has begun.
-    pub(super) fn begun_key(self) -> String {
-        self.before.flow_key()
+    /// The keys of an answer that has begun: of this model, and of any.
+    pub(super) fn begun_keys(self) -> [String; 2] {
+        [self.before, self.of_any_model].map(Fingerprint::flow_key)
+    }
+
+    /// The place behind this.
+    fn after(self, link: &Link) -> Self {
+        Self { before: self.before.and(link), of_any_model: self.of_any_model.and(link), ..self }
     }
 
     /// The key of an answer that is all there.
     pub(super) fn answered_key(self, answer: Words) -> String {
         let before = if answer.are_telling() { Fingerprint::beginning("") } else { self.asked };
-        before.and_text(answer).flow_key()
+        before.and(&Link::text(answer)).flow_key()
     }
 }
+
+/// So many messages of an answer are looked at alone, the last ones.
+const JOINED: usize = 8;
 
 /// Whether a text begins with the words of another.
 pub(super) fn begins_with(text: &str, beginning: &str) -> bool {
@@ -132,43 +143,48 @@ impl Reading {
     fn read(&mut self, messages: &[Message], is_whole: bool) {
         let is_assistant = |message: &Message| message.role == Role::Assistant;
         for messages in messages.chunk_by(|one, other| is_assistant(one) && is_assistant(other)) {
-            let Standing { mut before, mut asked } = self.standing;
+            let before = self.standing.before;
             let range = self.end..self.end + messages.len();
             self.end = range.end;
             if !messages.iter().all(is_assistant) {
-                before = messages.iter().fold(before, |before, message| before.and_message(message));
-                let last = messages.iter().rfind(|message| matches!(message.role, Role::User | Role::Tool));
-                asked = last.map_or(asked, |last| Fingerprint::beginning("").and_message(last));
-                (self.standing, self.begun) = (Standing { before, asked }, None);
+                for message in messages {
+                    let Some(link) = Link::message(message) else { continue };
+                    self.standing = self.standing.after(&link);
+                    self.standing.asked = Fingerprint::beginning("").and(&link);
+                }
+                self.begun = None;
                 continue;
             }
             let calls = || messages.iter().flat_map(Message::calls);
             let call = key_of_calls(calls());
             let text = if call.is_none() { text_of(messages) } else { String::new() };
-            let after = match call {
-                Some(_) => before.and_calls(calls()),
-                None => before.and_text(Words::of(&text)),
-            };
-            let answered = call.is_none().then(|| self.standing.answered_key(Words::of(&text)));
-            let flow = answered.into_iter().chain([self.standing.begun_key()]).collect();
+            let words = Words::of(&text);
+            let link = if call.is_some() { Link::calls(calls()) } else { Link::text(words.clone()) };
+            let after = self.standing.after(&link);
+            // Without the question between them two answers look like one.
+            let alone = messages.chunks(1).rev().take(if messages.len() > 1 { JOINED } else { 0 });
+            let mut flow: Vec<String> =
+                alone.map(|one| self.standing.answered_key(Words::of(&text_of(one)))).collect();
+            flow.extend(call.is_none().then(|| self.standing.answered_key(words.clone())));
+            flow.extend(self.standing.begun_keys());
             let broken = (!text.is_empty()).then(|| (text.clone(), before.and_beginning().key()));
             self.begun = Some((before, text, call.is_some()));
             self.answers.push(VisibleAnswer {
                 messages: range,
-                key: after.key(),
+                key: after.before.key(),
                 call,
                 broken,
                 flow,
                 is_whole,
             });
-            self.standing.before = after;
+            self.standing = after;
         }
     }
 
     /// Passes an answer that is whole, after which the conversation is known as this.
     fn pass(&mut self, range: Range<usize>, seen: &SeenAnswer, after: Fingerprint) {
         self.end = range.end;
-        (self.standing.before, self.begun) = (after, None);
+        (self.standing.before, self.standing.of_any_model, self.begun) = (after, after, None);
         let (key, flow) = (after.key(), seen.read.clone());
         self.answers.push(VisibleAnswer {
             messages: range,

@@ -228,6 +228,7 @@ async fn stopping_before_a_slow_reader() -> (Rack, Slow) {
         .start([Reply::stream((0..300).map(|_| text_event(&text)).chain([Act::Stall]))])
         .await;
     let slow = Slow::ask(rack.address, &streamed()).await;
+    until(|| !rack.upstream.asked().is_empty()).await;
     until_held_up().await;
     rack.stop.cancel();
     (rack, slow)
