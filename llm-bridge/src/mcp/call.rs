@@ -181,7 +181,11 @@ impl<'r> Call<'r> {
         let _cancel = cancellation.clone().drop_guard();
         let registry = self.visitor.registry.clone();
         let context = self.visitor.context.clone();
-        let before = self.server.read.before(self.visitor, &self.request.meta.0.0);
+        let mut before = self.server.read.before(self.visitor, &self.request.meta.0.0);
+        let takeover = self.server.takeover.as_ref().zip(self.visitor.session.as_deref());
+        if let Some((takeover, session)) = takeover {
+            before.read.add(&takeover.read_in(session));
+        }
         let context = match place_of(&self.request.meta.0.0) {
             Some(place) => {
                 let trace = context.trace().map_or_else(|| Trace::new(place, None), |trace| trace.at(place));
@@ -246,6 +250,9 @@ impl<'r> Call<'r> {
         self.has_told(forwarding).await;
         let outcome = outcome.map_err(|fault| unfinished(&fault))?;
         self.server.read.note(self.visitor, outcome.reads, &outcome.tool_name);
+        if let Some((takeover, session)) = takeover {
+            takeover.has_read(session, outcome.reads, &outcome.tool_name).await;
+        }
         Ok(outcome)
     }
 

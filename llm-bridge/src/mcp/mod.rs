@@ -37,6 +37,7 @@ use serde::Deserialize;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use crate::takeover::Takeover;
 pub(crate) use approval::TakesAnswerAlone;
 pub(crate) use ids::Named;
 pub use ids::UniqueIds;
@@ -81,8 +82,8 @@ pub struct McpServer {
     /// Ends subscriptions.
     stopping: CancellationToken,
     closing: CancellationToken,
-    /// Whether clients may have a list from the server before.
-    succeeds: bool,
+    /// The servers before this one, from which clients may have a list.
+    takeover: Option<Takeover>,
 }
 
 impl McpServer {
@@ -96,13 +97,13 @@ impl McpServer {
         let (stopping, early) = (closing.clone(), Arc::default());
         let (settings, answered) = (Arc::default(), std::future::ready(()).boxed().shared());
         let identify = Arc::new(identify);
-        let (succeeds, read) = (false, flow::SessionsRead::default());
-        Self { identify, asking: None, settings, answered, calls, read, early, stopping, closing, succeeds }
+        let (takeover, read) = (None, flow::SessionsRead::default());
+        Self { identify, asking: None, settings, answered, calls, read, early, stopping, closing, takeover }
     }
 
-    /// A server that takes over from another, if it `succeeds` one: its clients are told to list the tools again.
-    pub(crate) fn succeeding(self, succeeds: bool) -> Self {
-        Self { succeeds, ..self }
+    /// A server that takes over from another, if there is one: its clients are told to list the tools again.
+    pub(crate) fn succeeding(self, takeover: Option<Takeover>) -> Self {
+        Self { takeover, ..self }
     }
 
     /// With these settings. `answered` is over when every source of tools has answered once, or has failed to; the first list waits for
@@ -248,7 +249,10 @@ impl ServerHandler for McpServer {
         let mut changes = early.unwrap_or_else(|| visitor.registry.subscribe());
         // Without an early receiver, a change since the acknowledgement may have been missed; and a client that comes from the server
         // before has its list.
-        if wanted && (is_late || self.succeeds) && context.sink().notify_tool_list_changed().await.is_err() {
+        if wanted
+            && (is_late || self.takeover.as_ref().is_some_and(Takeover::succeeds))
+            && context.sink().notify_tool_list_changed().await.is_err()
+        {
             return Ok(());
         }
         loop {

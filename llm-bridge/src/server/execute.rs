@@ -11,7 +11,7 @@ use axum::{
 use jiff::Timestamp;
 use registry_core::{
     Content, ErrorKind, Origin, Registry, ToolCall, ToolContext, ToolError, ToolOutcome, ToolReply,
-    flow::{HasRead, Reads, TurnFlow},
+    flow::{HasRead, TurnFlow},
     guard::approval::APPROVAL_TIMEOUT,
 };
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::task::JoinError;
 use toolrack_apis::whole_number;
-use toolrack_remote::module::{APPROVAL_WAIT_HEADER, HOPS_HEADER, Hops, MAX_HOPS, READS_HEADER};
+use toolrack_remote::module::{APPROVAL_WAIT_HEADER, HOPS_HEADER, Hops, MAX_HOPS, READS_HEADER, reads_of};
 
 use super::{
     App,
@@ -98,9 +98,8 @@ fn approval_wait(wanted: &Wanted, headers: &HeaderMap) -> Duration {
 /// What a client or another server says was read before the call. By itself a call is no part of a turn. A word that is not known says that
 /// something was read.
 fn read_before(headers: &HeaderMap) -> Option<TurnFlow> {
-    let said = headers.get(READS_HEADER)?.to_str().ok().and_then(|said| said.parse().ok());
     let mut read = HasRead::default();
-    read.note(said.unwrap_or(Reads::BOTH), "the caller's turn");
+    read.note(reads_of(headers)?, "the caller's turn");
     Some(TurnFlow::after(read))
 }
 

@@ -86,7 +86,7 @@ impl Mcp {
     ) -> Result<Arc<Self>, String> {
         let takeover = settings.takeover.clone();
         let traces = settings.traces.clone();
-        let mut server = McpServer::new(closing.clone(), calls, move |extensions| {
+        let server = McpServer::new(closing.clone(), calls, move |extensions| {
             let Parts { extensions, headers, .. } = extensions.get::<Parts>()?;
             let session = session_of(headers).map(Into::into);
             let Visitor { registry, context, .. } = visitor(extensions.get::<Identity>()?);
@@ -97,10 +97,8 @@ impl Mcp {
             Some(Visitor { registry, context, session })
         })
         .with_stopping(stopping.clone())
-        .with_settings(settings.mcp.clone(), answered(settings.mcp_servers.clone()));
-        if let Some(takeover) = &takeover {
-            server = server.succeeding(takeover.succeeds());
-        }
+        .with_settings(settings.mcp.clone(), answered(settings.mcp_servers.clone()))
+        .succeeding(takeover.clone());
         // `Host` and `Origin` are checked before, on every route.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()

@@ -1,5 +1,6 @@
 //! MCP sessions that go on in the program that takes over: it opens them anew as their clients did.
 
+use registry_core::flow::HasRead;
 use rmcp::transport::streamable_http_server::session::store::{
     SessionState, SessionStore, SessionStoreError,
 };
@@ -33,7 +34,7 @@ impl SessionStore for Sessions {
     async fn store(&self, id: &str, state: &SessionState) -> Result<(), SessionStoreError> {
         let (id, state) = (id.to_owned(), serde_json::to_value(state)?);
         let (tenant, user) = (self.tenant.clone(), self.user.clone());
-        self.takeover.opened(Session { id, tenant, user, state }).await;
+        self.takeover.opened(Session { id, tenant, user, state, read: HasRead::default() }).await;
         Ok(())
     }
 

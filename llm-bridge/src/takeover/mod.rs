@@ -19,6 +19,7 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
+use registry_core::flow::{HasRead, Reads};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -58,7 +59,7 @@ pub(crate) enum ToSupervisor {
     Failed(String),
     /// Another program answers every request that comes from now on.
     GivenWay,
-    /// A client has opened an MCP session.
+    /// A client has opened an MCP session, or a call of it has read something.
     Session(Session),
     /// A client has ended it.
     SessionEnded(String),
@@ -93,6 +94,9 @@ pub(crate) struct Session {
     pub(crate) user: String,
     /// How it was opened.
     pub(crate) state: serde_json::Value,
+    /// What its calls have read.
+    #[serde(default)]
+    pub(crate) read: HasRead,
 }
 
 /// A server's place among those that `toolrack dev` starts one after another.
@@ -202,6 +206,25 @@ impl Takeover {
         let sessions = self.sessions();
         let session = &sessions.by_id.get(id)?.session;
         (session.tenant == tenant && session.user == user).then(|| session.state.clone())
+    }
+
+    /// What the calls of a session have read, those in programs before included.
+    pub(crate) fn read_in(&self, id: &str) -> HasRead {
+        self.sessions().by_id.get(id).map(|known| known.session.read.clone()).unwrap_or_default()
+    }
+
+    /// Keeps what a call of a session has read, for the next program.
+    pub(crate) async fn has_read(&self, id: &str, reads: Reads, tool: &str) {
+        let changed = {
+            let mut sessions = self.sessions();
+            let Some(Known { session, .. }) = sessions.by_id.get_mut(id) else { return };
+            let before = session.read.clone();
+            session.read.note(reads, tool);
+            (session.read != before).then(|| session.clone())
+        };
+        if let Some(session) = changed {
+            self.say(ToSupervisor::Session(session)).await;
+        }
     }
 
     /// What of a session still lies with the program before.

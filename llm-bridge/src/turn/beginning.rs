@@ -7,10 +7,10 @@ use tokio_util::sync::CancellationToken;
 use toolrack_apis::{BadRequest, EarlierAnswer, Message, Request, Role};
 
 use super::{
-    Backend, narrow,
+    Backend, flow, narrow,
     offer::Offer,
     prompt,
-    transcript::{Place, Resuming},
+    transcript::{Place, Resuming, key_of_chat},
 };
 
 /// What a model's name ends with where the server's tools are not wanted.
@@ -40,6 +40,7 @@ pub(super) async fn assemble(
     model: &str,
     resuming: Option<CancellationToken>,
 ) -> Place {
+    let sent = flow::sent_by_client(request);
     let instructions = usize::from(request.conversation.has_instructions).min(request.messages.len());
     let mut answers = std::mem::take(&mut request.conversation.answers);
     for EarlierAnswer { messages, .. } in &mut answers {
@@ -51,7 +52,10 @@ pub(super) async fn assemble(
     let resuming = resuming.map(|turn| Resuming { turn, state: backend.registry().state_store() });
     let mut place =
         backend.transcripts.put_back(owner, model, &mut request.messages, answers, resuming).await;
-    place.read.add(&backend.transcripts.read_before(owner, &request.conversation.read).await);
+    let mut keys = std::mem::take(&mut request.conversation.read);
+    keys.extend(offer.context.conversation().chat_id.as_deref().map(key_of_chat));
+    place.read.add(&backend.transcripts.read_before(owner, &keys).await);
+    place.read.add(&sent);
     offer.found.add_earlier(&place.found);
     backend.fit_pictures(&mut request.messages).await;
     let settings = backend.settings();

@@ -5,7 +5,13 @@ use std::{collections::HashMap, sync::Arc};
 use registry_core::flow::{HasRead, Reads, TurnFlow};
 use toolrack_apis::{Content, MediaKind, Message, Request, Role};
 
-use super::{call::FoundCall, offer::Offer, quoted::Others, run::Run, transcript::Shown};
+use super::{
+    call::FoundCall,
+    offer::Offer,
+    quoted::Others,
+    run::Run,
+    transcript::{Shown, key_of_chat},
+};
 
 /// So much of what the person has said is kept, the last of it, in bytes.
 const MAX_SAID: usize = 64 << 10;
@@ -36,12 +42,8 @@ pub(super) fn said_in(request: &Request) -> Arc<str> {
 impl Offer {
     /// What the results in a conversation hold, those of the client's tools included: of these nobody says anything; and the files in it.
     fn read_in(&self, messages: &[Message]) -> HasRead {
-        let calls: HashMap<&str, &str> =
-            messages.iter().flat_map(Message::calls).map(|call| (&*call.id, &*call.name)).collect();
         let mut read = HasRead::default();
-        for result in messages.iter().filter_map(Message::tool_result) {
-            let name = result.name.as_deref().or_else(|| calls.get(&*result.call_id).copied());
-            let name = name.unwrap_or("a tool of the client");
+        for name in tools_of_results(messages) {
             match self.server_tool(name) {
                 Some(tool) => read.note(tool.reads(), tool.name()),
                 None => read.note(Reads::BOTH, name),
@@ -52,6 +54,26 @@ impl Offer {
         }
         read
     }
+}
+
+/// The names of the tools that the results in a conversation are of.
+fn tools_of_results(messages: &[Message]) -> impl Iterator<Item = &str> {
+    let calls: HashMap<&str, &str> =
+        messages.iter().flat_map(Message::calls).map(|call| (&*call.id, &*call.name)).collect();
+    messages.iter().filter_map(Message::tool_result).map(move |result| {
+        let name = result.name.as_deref().or_else(|| calls.get(&*result.call_id).copied());
+        name.unwrap_or("a tool of the client")
+    })
+}
+
+/// What the results hold that a client has sent: anything, whichever tool it says they are of.
+pub(super) fn sent_by_client(request: &Request) -> HasRead {
+    let mut read = HasRead::default();
+    // Where the server keeps the conversation, they are its own.
+    if !request.conversation.begins_anew {
+        tools_of_results(&request.messages).for_each(|name| read.note(Reads::BOTH, name));
+    }
+    read
 }
 
 /// Whether a message has something with it that is neither written nor, as far as one can tell, spoken by who has sent it.
@@ -110,10 +132,14 @@ impl Run {
         let keys = self.place.read_keys(shown).filter(|_| !self.read.is_empty())?;
         let (backend, read) = (self.backend.clone(), self.read.clone());
         let user = self.offer.context.caller().user.clone();
+        let of_chat = self.offer.context.conversation().chat_id.as_deref().map(key_of_chat);
         Some(async move {
             if backend.has_user().await {
                 let owner = (backend.registry().tenant(), user.as_str());
                 backend.transcripts.keep_read(owner, keys, &read).await;
+                if let Some(chat) = of_chat {
+                    backend.transcripts.keep_read(owner, (chat, None), &read).await;
+                }
             }
         })
     }

@@ -99,6 +99,7 @@ impl Run {
         let rounds = Rounds {
             messages,
             found: self.offer.found.names(),
+            read: self.read.clone(),
             texts: self.shown.texts().into_iter().map(str::to_owned).collect(),
             results: self.offer.take_left_out(),
         };
@@ -177,7 +178,7 @@ impl Run {
             (self.backend.registry().tenant(), self.offer.found.names(), self.shown.texts());
         let owner = (tenant, self.offer.context.caller().user.as_str());
         let unfinished = Some(Unfinished::now(false, failed));
-        let added = Added { messages, found: &found, texts: &texts, unfinished };
+        let added = Added { messages, found: &found, read: &self.read, texts: &texts, unfinished };
         self.backend.transcripts.keep_results(owner, self.offer.take_left_out()).await;
         self.backend.transcripts.keep(owner, &self.place, Some(added), Ending::Broken).await;
     }

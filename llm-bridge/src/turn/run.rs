@@ -361,7 +361,8 @@ impl Run {
         }
         let (tenant, found) = (self.backend.registry().tenant(), self.offer.found.names());
         let owner = (tenant, self.offer.context.caller().user.as_str());
-        let added = messages.map(|messages| Added { messages, found: &found, texts: &[], unfinished: None });
+        let of = |messages| Added { messages, found: &found, read: &self.read, texts: &[], unfinished: None };
+        let added = messages.map(of);
         if added.is_some() {
             self.backend.transcripts.keep_results(owner, self.offer.take_left_out()).await;
         }

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::{
     context::ToolContext,
+    flow::Reads,
     guard::approval::Question,
     result::{ErrorKind, ToolError},
     schema::of_arguments,
@@ -31,6 +32,9 @@ const MAX_MESSAGE: usize = 2000;
 const MAX_CHOICES: usize = 32;
 /// The longest form of an answer as JSON, in bytes.
 const MAX_SCHEMA: usize = 16 << 10;
+
+/// What a person has written for a tool comes from here. It is for that tool, and for nobody else.
+const ANSWER: &str = "an answer to a question";
 
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -142,7 +146,9 @@ impl ToolContext {
     /// # Errors
     /// As [`ask`](Self::ask).
     pub async fn ask_text(&self, question: impl Into<String>) -> Result<String, AskError> {
-        self.ask_one(question.into(), form::of_choices(&[])).await
+        let answer = self.ask_one(question.into(), form::of_choices(&[])).await?;
+        self.has_read(Reads::PRIVATE, ANSWER);
+        Ok(answer)
     }
 
     /// Asks the person to fill in a form: a struct with [`#[args]`](macro@crate::args) whose fields are texts, numbers, booleans, enums without
@@ -156,6 +162,7 @@ impl ToolContext {
     ) -> Result<Form, AskError> {
         let schema = form::of_schema(of_arguments::<Form>()).map_err(AskError::Invalid)?;
         let answer = self.asked(question.into(), schema).await?;
+        self.has_read(Reads::PRIVATE, ANSWER);
         serde_json::from_value(answer).map_err(|cause| AskError::Unreadable(cause.to_string()))
     }
 

@@ -14,12 +14,18 @@ const MAX_CHOICES: usize = 4;
 const MAX_WORDS: usize = 2000;
 /// The words of a text of which some may have been left out, as in a search.
 const MAX_SHORTENED: usize = 16;
-/// A number below this says too little to carry anything.
+/// A number below this says too little to carry anything, and so does one of so many listed values.
 const SMALL: u64 = 100;
+/// Of more arguments that may be left out, which of them are given says something as well.
+const MANY: usize = 32;
 
 /// Whether nothing goes out with the arguments but what the person has written, as it was written, and a few choices.
 pub(super) fn are_quoted(arguments: &Map<String, Value>, schema: &Value, said: &str) -> bool {
     let said = last_of(said);
+    if said.is_empty() {
+        // Nothing bounds how often somebody calls of whom nothing is known, and each choice would tell more.
+        return arguments.is_empty();
+    }
     let mut given = Given::default();
     let own = |text: &str, given: &mut Given| {
         // White space at its ends would be one more choice.
@@ -65,16 +71,22 @@ impl Given {
         schema: &Value,
         own: &impl Fn(&str, &mut Self) -> bool,
     ) -> bool {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let required = schema.get("required").and_then(Value::as_array);
+        let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+        let optional = properties.map_or(0, |all| all.keys().filter(|name| !is_required(name)).count());
         members.iter().all(|(name, value)| {
-            let property = schema.get("properties").and_then(|properties| properties.get(name));
+            let property = properties.and_then(|properties| properties.get(name));
             (property.is_some() || self.text(name, own))
+                && (optional <= MANY || is_required(name) || self.choice())
                 && self.take(value, property.unwrap_or(&Value::Null), own)
         })
     }
 
     fn take(&mut self, value: &Value, schema: &Value, own: &impl Fn(&str, &mut Self) -> bool) -> bool {
         let listed = schema.get("enum").and_then(Value::as_array);
-        if listed.is_some_and(|listed| listed.contains(value)) {
+        let is_few = |listed: &&Vec<Value>| u64::try_from(listed.len()).is_ok_and(|length| length <= SMALL);
+        if listed.filter(is_few).is_some_and(|listed| listed.contains(value)) {
             return self.choice();
         }
         match value {
@@ -108,7 +120,15 @@ impl Given {
     }
 }
 
-/// Whether a text stands in another as it is, with no word cut.
+/// Whether an address goes on: the beginning of one may be that of somebody else.
+fn goes_on(address: &str, behind: Option<&str>) -> bool {
+    let mut behind = behind.unwrap_or_default().chars();
+    address.contains("://")
+        && behind.next().is_some_and(|sign| sign.is_ascii_punctuation())
+        && behind.next().is_some_and(char::is_alphanumeric)
+}
+
+/// Whether a text stands in another as it is, with no word or address cut.
 fn has_run(said: &str, text: &str) -> bool {
     said.match_indices(text).any(|(start, _)| {
         let (before, behind) = (said.get(..start), said.get(start + text.len()..));
@@ -117,7 +137,7 @@ fn has_run(said: &str, text: &str) -> bool {
             let right = right.and_then(|right| right.chars().next());
             left.is_some_and(is_of_word) && right.is_some_and(is_of_word)
         };
-        !cuts(before, Some(text)) && !cuts(Some(text), behind)
+        !cuts(before, Some(text)) && !cuts(Some(text), behind) && !goes_on(text, behind)
     })
 }
 
@@ -281,6 +301,26 @@ mod tests {
             !quoted(&json!({"a": "first"}), &format!("first {}", "word ".repeat(20_000))),
             "it has a bound"
         );
+        // Where nothing is known of the person, nobody has made the choices.
+        assert!(quoted(&json!({}), "") && !quoted(&json!({"n": 3}), ""));
+    }
+
+    #[test]
+    fn b20_which_of_many_arguments_are_given_is_a_choice() {
+        let of = |count: usize, required: &[&str]| {
+            let properties: Map<String, Value> = (0..count).map(|at| (format!("p{at}"), json!({}))).collect();
+            json!({"properties": properties, "required": required})
+        };
+        let given = json!({"p0": "Fridays", "p1": true, "p2": true});
+        let quoted = |schema| are_quoted(given.as_object().unwrap(), &schema, SAID);
+        assert!(quoted(of(MANY, &[])) && quoted(of(MANY + 3, &["p0", "p1", "p2"])));
+        assert!(!quoted(of(MANY + 1, &[])));
+        let values = |count: usize| {
+            let values: Vec<usize> = (1000..1000 + count).collect();
+            let schema = json!({"properties": {"n": {"enum": values}}});
+            are_quoted(json!({"n": 1000}).as_object().unwrap(), &schema, SAID)
+        };
+        assert!(values(100) && !values(101));
     }
 
     #[test]
@@ -299,6 +339,13 @@ mod tests {
             ] {
                 assert!(!quoted(&json!({"a": other}), said), "{other}: {said}");
             }
+        }
+        for said in [
+            "Open https://a.example/b.evil.example.",
+            "Open https://a.example/b/c",
+            "See https://a.example/b?c=1",
+        ] {
+            assert!(!quoted(&json!({"a": "https://a.example/b"}), said), "{said}");
         }
     }
 }

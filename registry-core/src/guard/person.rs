@@ -280,8 +280,10 @@ impl Guards {
 /// Who may use the answer. A call that waits for it to the end asks for itself alone.
 fn scope(wanted: Wanted<'_>, reason: Option<&str>, id: &str) -> String {
     let context = wanted.context;
+    // A yes from before the model has read what the call is asked about now is none to that.
+    let concern = reason.and(context.flow()).map(|flow| flow.read.reads().to_string());
     match (context.approval_scope(), context.approval_wait()) {
-        (Some(scope), _) => scope.to_owned(),
+        (Some(scope), _) => concern.map_or_else(|| scope.to_owned(), |read| format!("{scope} {read}")),
         (None, None) => id.to_owned(),
         (None, Some(_)) => {
             let chat = context.conversation().chat_id.as_deref().unwrap_or_default();
@@ -291,8 +293,6 @@ fn scope(wanted: Wanted<'_>, reason: Option<&str>, id: &str) -> String {
                 Origin::Native | Origin::Text(_) => "model".into(),
                 other => serde_json::json!(other),
             };
-            // A yes from before the model has read what the call is asked about now is none to that.
-            let concern = reason.map(|_| "has read");
             serde_json::json!([origin, via, chat, concern]).to_string()
         }
     }

@@ -289,6 +289,50 @@ async fn b20_a_yes_from_before_something_was_read_is_none_to_what_was_read() {
     assert_eq!(fate(&site.call(&ada, json!({"path": "a"})).await), "ran");
 }
 
+#[tokio::test]
+async fn b20_a_yes_to_a_turn_that_has_read_less_is_none_to_more() {
+    let site = Site::new();
+    let call = async |reads: Option<Reads>, scope: Option<&str>| {
+        let mut context = site.by("ada", Some("one"));
+        if let Some(reads) = reads {
+            let mut read = HasRead::default();
+            read.note(reads, "web");
+            context = context.with_flow(TurnFlow::after(read));
+        }
+        if let Some(scope) = scope {
+            context = context.with_approval_scope(scope);
+        }
+        fate(&site.call(&context, json!({"path": "a"})).await)
+    };
+    for scope in [None, Some("form")] {
+        for (before, now) in [(Some(Reads::UNTRUSTED), Reads::BOTH), (None, Reads::UNTRUSTED)] {
+            assert_eq!(call(before, scope).await, "asked");
+            for asked in site.registry.pending_approvals().await.unwrap() {
+                let yes = ApprovalAnswer {
+                    approve: true,
+                    by: "ada".into(),
+                    reason: None,
+                    content: None,
+                    arguments: None,
+                };
+                site.registry.answer_approval(&asked.id, yes).await.unwrap();
+            }
+            assert_eq!(call(Some(now), scope).await, "asked", "{before:?} {scope:?}");
+            assert_eq!(call(before, scope).await, "ran");
+            for asked in site.registry.pending_approvals().await.unwrap() {
+                let no = ApprovalAnswer {
+                    approve: false,
+                    by: "ada".into(),
+                    reason: None,
+                    content: None,
+                    arguments: None,
+                };
+                site.registry.answer_approval(&asked.id, no).await.unwrap();
+            }
+        }
+    }
+}
+
 struct Says(fn() -> GateAnswer);
 
 #[async_trait]

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use registry_core::{
     AskError, Caller, Effect, ErrorKind, Permission, QuestionError, Registry, ToolCall, ToolContext,
     ToolError, ToolEvent, ToolPolicy, ToolResult, ToolSpec,
+    flow::Reads,
     guard::{
         approval::{ApprovalAnswer, ApprovalState, Approvals, MemoryApprovals},
         audit::MemoryAudit,
@@ -99,6 +100,24 @@ async fn b19_a_tool_asks_in_the_middle_and_goes_on_with_the_answers() {
     );
     assert_eq!(outcome["questions"][1]["answer"], json!({"amount": 40, "pin": "(secret)"}));
     assert!(host.registry().pending_questions().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn b20_what_a_person_has_written_for_a_tool_is_private() {
+    let reads = async |answer: Value, asks_for_text: bool| {
+        let host = TestHost::new().answering([answer]).build();
+        let policy = ToolPolicy { reads: Some(Reads::NOTHING), ..ToolPolicy::new() };
+        add(host.registry(), policy, move |context: ToolContext| async move {
+            let said = match asks_for_text {
+                true => context.ask_text("Which IBAN?").await?,
+                false => context.ask("Which account?", ["Joint"]).await?,
+            };
+            Ok(ToolResult::new(said))
+        });
+        host.call("act", json!({})).await.reads
+    };
+    assert_eq!(reads(json!("DE11"), true).await, Reads::PRIVATE);
+    assert_eq!(reads(json!("Joint"), false).await, Reads::NOTHING);
 }
 
 #[tokio::test]

@@ -26,7 +26,8 @@ pub(super) fn read_messages(body: &mut Object<'_>) -> Result<Vec<Message>, BadRe
     }
     for content in contents {
         let mut content = object(content)?;
-        let role = match content.string("role")?.as_deref() {
+        let said = content.string("role")?;
+        let role = match said.as_deref() {
             // Beside the API's own words those of others, which its SDKs' examples send, too.
             None | Some("user" | "function" | "tool") => Role::User,
             Some("model" | "assistant") => Role::Assistant,
@@ -34,10 +35,21 @@ pub(super) fn read_messages(body: &mut Object<'_>) -> Result<Vec<Message>, BadRe
             Some("developer") => Role::Developer,
             Some(_) => return Err(content.bad("role", "has to be `user` or `model`")),
         };
-        let parts = read_parts(&mut content, role, &mut ids)?;
+        let mut parts = read_parts(&mut content, role, &mut ids)?;
+        if matches!(said.as_deref(), Some("function" | "tool")) {
+            parts.iter_mut().for_each(quote);
+        }
         push_taken_apart(&mut messages, role, parts, content.rest(API));
     }
     Ok(messages)
+}
+
+/// What a tool says beside its results is not the person's word.
+fn quote(part: &mut Part) {
+    if let Content::Text(text) = &mut part.content {
+        let text = MediaSource::Text(std::mem::take(text));
+        part.content = Content::Media(Media::new(MediaKind::File, text));
+    }
 }
 
 fn read_parts(content: &mut Object<'_>, role: Role, ids: &mut CallIds) -> Result<Vec<Part>, BadRequest> {

@@ -54,6 +54,10 @@ impl Shared {
 
     pub(super) fn opened(&self, session: Session) {
         self.sessions(|sessions| {
+            if let Some(known) = sessions.iter_mut().find(|known| known.id == session.id) {
+                *known = session;
+                return;
+            }
             if sessions.len() >= MAX_SESSIONS {
                 sessions.pop_front();
             }
@@ -63,5 +67,34 @@ impl Shared {
 
     pub(super) fn ended(&self, id: &str) {
         self.sessions(|sessions| sessions.retain(|session| session.id != id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use registry_core::flow::{HasRead, Reads};
+
+    use super::*;
+
+    #[test]
+    fn b20_the_next_program_knows_what_a_session_has_read() {
+        let shared = Shared::new().unwrap();
+        let session = |id: &str, read: &HasRead| Session {
+            id: id.to_owned(),
+            tenant: "default".to_owned(),
+            user: "ada".to_owned(),
+            state: serde_json::Value::Null,
+            read: read.clone(),
+        };
+        let (nothing, mut read) = (HasRead::default(), HasRead::default());
+        read.note(Reads::PRIVATE, "inbox");
+        for (id, read) in [("a", &nothing), ("b", &nothing), ("a", &read)] {
+            shared.opened(session(id, read));
+        }
+        let begin = serde_json::to_string(&shared.begin(None)).unwrap();
+        let Begin { sessions, .. } = serde_json::from_str(&begin).unwrap();
+        let read_by: Vec<(&str, &HasRead)> =
+            sessions.iter().map(|session| (session.id.as_str(), &session.read)).collect();
+        assert_eq!(read_by, [("a", &read), ("b", &nothing)]);
     }
 }

@@ -90,6 +90,11 @@ pub(super) fn key_of_calls<'c>(calls: impl Iterator<Item = &'c Call>) -> Option<
     Some((id.clone(), hex(&Sha256::digest(format!("toolrack call 1\n{id}")))))
 }
 
+/// What is kept under a chat's id of what it has read: its messages may come to another model in other words.
+pub(in super::super) fn key_of_chat(id: &str) -> String {
+    hex(&Sha256::digest(format!("toolrack flow of chat 1\n{id}")))
+}
+
 /// What the whole text of a shortened result is kept under.
 pub(super) fn key_of_result(id: &str) -> String {
     hex(&Sha256::digest(format!("toolrack result 1\n{id}")))

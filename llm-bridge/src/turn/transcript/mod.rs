@@ -31,6 +31,7 @@ use toolrack_apis::{EarlierAnswer, Message};
 
 use effects::Effects;
 pub(super) use ending::{Ending, Place, Shown};
+pub(super) use fingerprint::key_of_chat;
 use flow::last_flow_keys;
 pub(crate) use notice::{approval_notice, question_notice};
 pub(super) use replace::{Added, Resumed};
@@ -184,7 +185,8 @@ impl Transcripts {
         if let Some(effects) = place.effects.as_mut().filter(|_| place.resumed.messages > 0) {
             effects.go_on();
         }
-        let Replaced { last, found } = replaced;
+        let Replaced { last, found, read } = replaced;
+        place.read.add(&read);
         place.trailing = last.filter(|_| ends || place.resumed.messages > 0).unwrap_or(place.trailing);
         place.found = found;
         let resumed = place.resumed.messages;
@@ -217,11 +219,12 @@ impl Transcripts {
             return self.text_of(added).map_err(|error| error.to_string());
         }
         let (transcripts, unfinished) = (self.clone(), added.unfinished);
-        let (messages, found) = (added.messages.to_vec(), added.found.to_vec());
+        let (messages, found, read) = (added.messages.to_vec(), added.found.to_vec(), added.read.clone());
         let texts: Vec<String> = added.texts.iter().map(|text| (*text).to_owned()).collect();
         let write = move || {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            transcripts.text_of(Added { messages: &messages, found: &found, texts: &texts, unfinished })
+            let added = Added { messages: &messages, found: &found, read: &read, texts: &texts, unfinished };
+            transcripts.text_of(added)
         };
         match beside(size, write).await {
             Some(written) => written.map_err(|error| error.to_string()),

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use registry_core::store::StoredTranscript;
+use registry_core::{flow::HasRead, store::StoredTranscript};
 use serde::{Deserialize, Serialize};
 use toolrack_apis::{Call, Content, Message, Role};
 
@@ -21,6 +21,8 @@ pub(in super::super) struct Added<'a> {
     pub(in super::super) messages: &'a [Message],
     /// The deferred tools that the conversation has found so far, whose definitions stand in the prompt.
     pub(in super::super) found: &'a [String],
+    /// What the conversation had read.
+    pub(in super::super) read: &'a HasRead,
     /// The texts of which the client has one, or its beginning, where the answer broke off.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(in super::super) texts: &'a [&'a str],
@@ -38,6 +40,8 @@ pub(super) struct Transcript {
     messages: Vec<Message>,
     #[serde(default)]
     found: Vec<String>,
+    #[serde(default)]
+    read: HasRead,
     #[serde(default)]
     texts: Vec<String>,
     #[serde(default)]
@@ -69,10 +73,13 @@ pub(super) struct Replaced {
     pub(super) last: Option<usize>,
     /// The deferred tools that the conversation has found.
     pub(super) found: Vec<String>,
+    /// What it had read.
+    pub(super) read: HasRead,
 }
 
 impl Replaced {
-    fn has_found(&mut self, transcript: &Transcript) {
+    fn takes(&mut self, transcript: &Transcript) {
+        self.read.add(&transcript.read);
         let new = transcript.found.iter().filter(|name| !self.found.contains(name));
         let new: Vec<String> = new.cloned().collect();
         self.found.extend(new);
@@ -85,7 +92,7 @@ impl Replaced {
         let end = transcript.messages.iter().rposition(|message| message.role == Role::Tool)? + 1;
         messages.extend(transcript.messages.iter().take(end).cloned());
         self.last = Some(end);
-        self.has_found(transcript);
+        self.takes(transcript);
         Some(Resumed { messages: end, failed: unfinished.failed })
     }
 }
@@ -139,7 +146,7 @@ pub(super) fn replace(
                 change_calls(kept, answered.iter().flat_map(Message::calls));
                 messages.extend(more.map(|text| Message::text(Role::Assistant, text)));
                 replaced.last = Some(messages.len() - begin);
-                replaced.has_found(transcript);
+                replaced.takes(transcript);
             }
             None => {
                 messages.extend(answered);

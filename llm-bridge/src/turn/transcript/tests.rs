@@ -17,9 +17,10 @@ fn user(text: &str) -> Message {
 }
 
 fn of(messages: &[Message]) -> Added<'_> {
-    Added { messages, found: &[], texts: &[], unfinished: None }
+    Added { messages, found: &[], read: &NOTHING, texts: &[], unfinished: None }
 }
 
+static NOTHING: std::sync::LazyLock<HasRead> = std::sync::LazyLock::new(HasRead::default);
 const ADA: (&str, &str) = ("default", "ada");
 
 /// Keeps what a turn adds that ends with these calls of the client.

@@ -11,6 +11,7 @@ use std::{
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use registry_core::flow::HasRead;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -54,6 +55,7 @@ impl Unfinished {
 pub(in super::super) struct Rounds {
     pub(in super::super) messages: Vec<Message>,
     pub(in super::super) found: Vec<String>,
+    pub(in super::super) read: HasRead,
     pub(in super::super) texts: Vec<String>,
     /// The whole texts of shortened results, by their ids.
     pub(in super::super) results: Vec<(String, Arc<str>)>,
@@ -135,14 +137,15 @@ impl Transcripts {
         key: String,
         rounds: Rounds,
     ) -> bool {
-        let Rounds { messages, found, texts, results } = rounds;
+        let Rounds { messages, found, read, texts, results } = rounds;
         self.keep_results(owner, results).await;
         let transcripts = self.clone();
         let size = messages.iter().map(Message::size).sum();
         let write = move || {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let unfinished = Some(Unfinished::now(true, 0));
-            transcripts.text_of(Added { messages: &messages, found: &found, texts: &texts, unfinished })
+            let added = Added { messages: &messages, found: &found, read: &read, texts: &texts, unfinished };
+            transcripts.text_of(added)
         };
         let kept = match beside(size, write).await {
             Some(Ok(text)) => {

@@ -35,7 +35,9 @@ pub(super) fn reads(answer: &ServerResult) -> Reads {
     let ServerResult::CallToolResult(CallToolResult { meta: Some(meta), .. }) = answer else {
         return Reads::NOTHING;
     };
-    meta.0.get(READS).and_then(|said| said.as_str()?.parse().ok()).unwrap_or_default()
+    // What is not understood says that both may have been read.
+    let of = |said: &Value| said.as_str().and_then(|said| said.parse().ok()).unwrap_or(Reads::BOTH);
+    meta.0.get(READS).map(of).unwrap_or_default()
 }
 
 /// The result of a call.
@@ -167,6 +169,18 @@ mod tests {
 
     fn text(text: &str) -> Value {
         json!({"type": "text", "text": text})
+    }
+
+    #[test]
+    fn b20_a_word_for_what_a_result_holds_that_is_not_understood_is_both() {
+        let of = |said: Value| {
+            let answer = json!({"content": [], "_meta": {READS: said}});
+            reads(&ServerResult::CallToolResult(serde_json::from_value(answer).unwrap()))
+        };
+        assert_eq!((of(json!("private")), of(json!("nothing"))), (Reads::PRIVATE, Reads::NOTHING));
+        for unknown in [json!("secret"), json!(["private"]), json!(null)] {
+            assert_eq!(of(unknown.clone()), Reads::BOTH, "{unknown}");
+        }
     }
 
     #[test]

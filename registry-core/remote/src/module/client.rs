@@ -2,8 +2,12 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use registry_core::{ToolContext, ToolError, text::cut};
-use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header, redirect};
+use registry_core::{ToolContext, ToolError, flow::Reads, text::cut};
+use reqwest::{
+    Method, RequestBuilder, Response, StatusCode, Url,
+    header::{self, HeaderMap, HeaderValue},
+    redirect,
+};
 use serde_json::Value;
 use toolrack_http::{BodyError, build_client, read_body};
 
@@ -15,6 +19,13 @@ pub const HOPS_HEADER: &str = "x-toolrack-hops";
 pub const APPROVAL_WAIT_HEADER: &str = "x-toolrack-approval-wait-ms";
 /// The header that says what was read: in a call before it, in an answer by it. `private`, `untrusted` or both with a comma.
 pub const READS_HEADER: &str = "x-toolrack-reads";
+
+/// What the [`READS_HEADER`] of a request or answer says, all of them together; `None` where there is none. What is not understood says that
+/// both may have been read.
+pub fn reads_of(headers: &HeaderMap) -> Option<Reads> {
+    let said = |value: &HeaderValue| value.to_str().ok()?.parse().ok();
+    headers.get_all(READS_HEADER).iter().map(|value| said(value).unwrap_or(Reads::BOTH)).reduce(Reads::and)
+}
 /// How large a manifest may be, in bytes after decompression.
 pub const MAX_MANIFEST: usize = 2 * 1024 * 1024;
 /// How large the reply to a call may be, in bytes after decompression.
@@ -155,9 +166,7 @@ impl Client {
         }
         let answer = async {
             let response = request.send().await?;
-            let reads =
-                response.headers().get(READS_HEADER).and_then(|value| value.to_str().ok()?.parse().ok());
-            context.has_read(reads.unwrap_or_default(), &self.module);
+            context.has_read(reads_of(response.headers()).unwrap_or_default(), &self.module);
             body_of(response, MAX_REPLY).await
         };
         within(timeout, answer).await
@@ -200,4 +209,27 @@ async fn beginning(response: &mut Response) -> String {
         }
     }
     cut(String::from_utf8_lossy(&body).into_owned(), MAX_ERROR)
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderName;
+
+    use super::*;
+
+    #[test]
+    fn b20_what_a_header_says_was_read_only_adds() {
+        let of = |values: &[&str]| {
+            let values =
+                values.iter().map(|value| (HeaderName::from_static(READS_HEADER), value.parse().unwrap()));
+            reads_of(&values.collect())
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&["nothing"]), Some(Reads::NOTHING));
+        assert_eq!(of(&["nothing", "private"]), Some(Reads::PRIVATE));
+        assert_eq!(of(&["private", "untrusted"]), Some(Reads::BOTH));
+        for unknown in ["private, confidential", "PRIVATE", "\"private\""] {
+            assert_eq!(of(&[unknown]), Some(Reads::BOTH), "{unknown}");
+        }
+    }
 }

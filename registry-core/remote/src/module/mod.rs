@@ -49,7 +49,7 @@ use tokio::{sync::OnceCell, task::JoinSet};
 
 pub use self::{
     call::Hops,
-    client::{APPROVAL_WAIT_HEADER, HOPS_HEADER, MAX_MANIFEST, MAX_REPLY, READS_HEADER},
+    client::{APPROVAL_WAIT_HEADER, HOPS_HEADER, MAX_MANIFEST, MAX_REPLY, READS_HEADER, reads_of},
     discovery::RETRY,
     intake::MAX_HOPS,
     manifest::{ManifestParameter, ManifestTool},
