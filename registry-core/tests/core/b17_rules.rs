@@ -304,31 +304,20 @@ async fn b20_a_yes_to_a_turn_that_has_read_less_is_none_to_more() {
         }
         fate(&site.call(&context, json!({"path": "a"})).await)
     };
+    let answer_all = async |approve: bool| {
+        for asked in site.registry.pending_approvals().await.unwrap() {
+            let by = "ada".into();
+            let answer = ApprovalAnswer { approve, by, reason: None, content: None, arguments: None };
+            site.registry.answer_approval(&asked.id, answer).await.unwrap();
+        }
+    };
     for scope in [None, Some("form")] {
         for (before, now) in [(Some(Reads::UNTRUSTED), Reads::BOTH), (None, Reads::UNTRUSTED)] {
             assert_eq!(call(before, scope).await, "asked");
-            for asked in site.registry.pending_approvals().await.unwrap() {
-                let yes = ApprovalAnswer {
-                    approve: true,
-                    by: "ada".into(),
-                    reason: None,
-                    content: None,
-                    arguments: None,
-                };
-                site.registry.answer_approval(&asked.id, yes).await.unwrap();
-            }
+            answer_all(true).await;
             assert_eq!(call(Some(now), scope).await, "asked", "{before:?} {scope:?}");
             assert_eq!(call(before, scope).await, "ran");
-            for asked in site.registry.pending_approvals().await.unwrap() {
-                let no = ApprovalAnswer {
-                    approve: false,
-                    by: "ada".into(),
-                    reason: None,
-                    content: None,
-                    arguments: None,
-                };
-                site.registry.answer_approval(&asked.id, no).await.unwrap();
-            }
+            answer_all(false).await;
         }
     }
 }
