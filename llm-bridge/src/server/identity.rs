@@ -156,7 +156,7 @@ impl Identity {
     /// The hash of the browser's session; `None` for requests with a key or a token.
     pub(super) fn session(&self) -> Option<&str> {
         match &self.used.as_ref()?.by {
-            Credential::Session(sha256) => Some(sha256),
+            Credential::Session(sha256, _) => Some(sha256),
             Credential::Key(_) | Credential::Token(_) => None,
         }
     }

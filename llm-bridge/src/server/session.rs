@@ -3,7 +3,10 @@
 //! A browser sends it with whatever a page asks for, also the page of somebody else. So it counts only where this server's own page asks.
 
 use axum::http::{HeaderMap, HeaderValue, Method, header};
-use registry_core::store::SESSION_PREFIX;
+use registry_core::{
+    Permission,
+    store::{SESSION_PREFIX, Session, hash_key},
+};
 
 /// The longest cookie that is read, in bytes.
 const MAX_COOKIE: usize = 4096;
@@ -47,6 +50,18 @@ impl Cookie {
         let cookie = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
         HeaderValue::try_from(cookie).ok()
     }
+}
+
+/// A session that gives no more than a level, whatever the user's becomes. The level stands in the secret, of which the store has the hash, so that
+/// nobody can change it.
+pub(super) fn at_most(level: Permission, session: Session, secret: &str) -> (Session, String) {
+    let secret = format!("{secret}-{level}");
+    (Session { sha256: hash_key(&secret), ..session }, secret)
+}
+
+/// The level that a session gives at most, where its secret has one.
+pub(super) fn level_of(secret: &str) -> Option<Permission> {
+    secret.rsplit_once('-')?.1.parse().ok()
 }
 
 /// The secret of the session of a request that this server's own page makes.

@@ -23,7 +23,7 @@ use super::{
     openapi::Operation,
     query::QueryParameters,
     routes::Routes,
-    session::Cookie,
+    session::{self, Cookie},
 };
 use crate::sign_in::{Begun, Callback, MAX_SESSIONS, SignIn, SignInError, TokenError};
 
@@ -189,6 +189,10 @@ async fn signed_in(
     let (store, now, lasts) = (identities.store(), SystemClock.now(), sign_in.session_lasts());
     let started = Session::start(&person.tenant, &user.id, now, lasts);
     let (session, secret) = started.map_err(|fault| SignInError::Random(fault.to_string()))?;
+    let (session, secret) = match person.by_groups {
+        true => session::at_most(person.level, session, &secret),
+        false => (session, secret),
+    };
     let failed = |cause: registry_core::store::StoreError| SignInError::Provider(cause.to_string());
     // The browser has one session, not the one before too.
     if let Some(before) = Cookie::Session.read(headers, sign_in.is_https())

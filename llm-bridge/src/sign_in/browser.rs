@@ -16,7 +16,12 @@ use subtle::ConstantTimeEq;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use toolrack_remote::mcp::oauth::SignedIn;
 
-use super::{Person, SignIn, TokenError, provider::Metadata, settings::endpoint, token};
+use super::{
+    Person, SignIn, TokenError,
+    provider::Metadata,
+    settings::endpoint,
+    token::{self, Kind},
+};
 
 /// Sessions of a user; the oldest give way.
 pub(crate) const MAX_SESSIONS: usize = 20;
@@ -119,6 +124,14 @@ fn random() -> Result<String, SignInError> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
+/// Whether an ID token that has a client in its audience was issued to it: OpenID Connect Core 1.0, section 3.1.3.7, steps 3 to 5.
+fn is_for(claims: &Value, client: &str) -> bool {
+    match claims.get("azp").filter(|party| !party.is_null()) {
+        Some(party) => party == client,
+        None => claims.get("aud").and_then(Value::as_array).is_none_or(|all| all.len() == 1),
+    }
+}
+
 /// What the provider gives for a code.
 #[derive(Deserialize)]
 struct Tokens {
@@ -209,13 +222,12 @@ impl SignIn {
         };
         let audience = [self.client_id().to_owned()];
         let issuer = &self.settings.issuer;
-        let checked = token::claims_of(&tokens.id_token, &self.provider, issuer, &audience).await;
-        let mut claims = checked.map_err(invalid)?;
-        let text = |name: &str| claims.get(name).and_then(Value::as_str);
-        if text("nonce") != Some(begun.nonce.as_str()) {
+        let checked = token::claims_of(&tokens.id_token, Kind::Id, &self.provider, issuer, &audience).await;
+        let (mut claims, issued_at) = checked.map_err(invalid)?;
+        if claims.get("nonce").and_then(Value::as_str) != Some(begun.nonce.as_str()) {
             return Err(SignInError::Foreign);
         }
-        if text("azp").is_some_and(|party| party != self.client_id()) {
+        if !is_for(&claims, self.client_id()) {
             return Err(invalid(TokenError::Invalid("it is for another client (`azp`)".to_owned())));
         }
         // Many providers have most claims there only.
@@ -226,13 +238,9 @@ impl SignIn {
             if more.get("sub").is_none() || more.get("sub") != claims.get("sub") {
                 return Err(SignInError::Provider("its userinfo is of somebody else".to_owned()));
             }
-            if let (Some(claims), Value::Object(more)) = (claims.as_object_mut(), more) {
-                for (name, value) in more {
-                    claims.entry(name).or_insert(value);
-                }
-            }
+            Person::add_claims(&mut claims, more);
         }
-        let person = Person::of(&claims, &self.settings).map_err(invalid)?;
+        let person = Person::of(&claims, issued_at, &self.settings).map_err(invalid)?;
         Ok((person, self.given(tokens, metadata)))
     }
 

@@ -17,6 +17,7 @@ pub(crate) use browser::{Begun, Callback, MAX_SESSIONS, SignInError};
 pub(crate) use person::Person;
 use provider::Provider;
 pub use settings::{GroupSettings, SignInSettings};
+use token::Kind;
 pub(crate) use token::TokenError;
 
 /// The provider, and who of its people may do what.
@@ -72,6 +73,11 @@ impl SignIn {
         &self.settings.required_scopes
     }
 
+    /// Whether the groups of people decide what they may do.
+    pub(crate) fn has_groups(&self) -> bool {
+        !self.settings.groups.is_empty()
+    }
+
     /// Whether people who are no users yet become users.
     pub(crate) fn creates_users(&self) -> bool {
         self.settings.create_users
@@ -88,10 +94,11 @@ impl SignIn {
     /// When it opens nothing here.
     pub(crate) async fn person(&self, token: &str) -> Result<Person, TokenError> {
         let Self { settings, provider, audience, .. } = self;
-        let claims = token::claims_of(token, provider, &settings.issuer, audience).await?;
+        let (claims, issued_at) =
+            token::claims_of(token, Kind::Access, provider, &settings.issuer, audience).await?;
         if !person::has_scopes(&claims, &settings.required_scopes) {
             return Err(TokenError::Scope);
         }
-        Person::of(&claims, settings)
+        Person::of(&claims, issued_at, settings)
     }
 }

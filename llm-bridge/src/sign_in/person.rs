@@ -29,13 +29,25 @@ impl Person {
     /// Whether claims that are looked at are not there.
     pub(super) fn lacks_claims(claims: &Claims, settings: &SignInSettings) -> bool {
         claim(claims, &settings.user_claim).is_none()
-            || settings.user_claim == "email" && claims.get("email_verified").is_none()
+            || is_email(settings) && claims.get("email_verified").is_none()
             || !settings.groups.is_empty() && claim(claims, &settings.groups_claim).is_none()
+    }
+
+    /// Adds what the provider says elsewhere to the claims of a token, which go before it.
+    pub(super) fn add_claims(claims: &mut Claims, more: Claims) {
+        let (Some(claims), Value::Object(more)) = (claims.as_object_mut(), more) else { return };
+        // Who has verified an address says which: half of it may be another's.
+        if ADDRESS.iter().any(|name| !claims.contains_key(*name)) {
+            claims.retain(|name, _| !ADDRESS.contains(&name.as_str()));
+        }
+        for (name, value) in more {
+            claims.entry(name).or_insert(value);
+        }
     }
 
     /// # Errors
     /// When the claims name nobody, or somebody who may not come in.
-    pub(super) fn of(claims: &Claims, settings: &SignInSettings) -> Result<Self, TokenError> {
+    pub(super) fn of(claims: &Claims, issued_at: i64, settings: &SignInSettings) -> Result<Self, TokenError> {
         let named = &settings.user_claim;
         let user = claim(claims, named).and_then(Value::as_str).ok_or_else(|| {
             TokenError::NotAllowed(format!(
@@ -46,7 +58,7 @@ impl Person {
             TokenError::NotAllowed(format!("the claim `{named}` has to be {rule} to name a user"))
         })?;
         // Some providers let everybody enter any address.
-        if named == "email" && claims.get("email_verified").and_then(Value::as_bool) != Some(true) {
+        if is_email(settings) && claims.get("email_verified").and_then(Value::as_bool) != Some(true) {
             return Err(TokenError::NotAllowed(
                 "the provider has not verified the address of this account".to_owned(),
             ));
@@ -77,9 +89,17 @@ impl Person {
             level: groups.iter().map(|group| group.level).max().unwrap_or(settings.level),
             personas,
             by_groups: !settings.groups.is_empty(),
-            issued_at: claims.get("iat").and_then(Value::as_i64).unwrap_or_default(),
+            issued_at,
         })
     }
+}
+
+/// The claims of an e-mail address.
+const ADDRESS: [&str; 2] = ["email", "email_verified"];
+
+/// Whether users are named by their e-mail address.
+fn is_email(settings: &SignInSettings) -> bool {
+    matches!(settings.user_claim.as_str(), "email" | "/email")
 }
 
 /// A claim by its name, or by a JSON pointer.
@@ -134,7 +154,7 @@ mod tests {
     }
 
     fn person(claims: Value, settings: &SignInSettings) -> Result<Person, String> {
-        Person::of(&claims, settings).map_err(|error| match error {
+        Person::of(&claims, 7, settings).map_err(|error| match error {
             TokenError::NotAllowed(message) => message,
             other => panic!("{other:?}"),
         })
@@ -143,8 +163,7 @@ mod tests {
     #[test]
     fn b21_groups_give_the_highest_level_and_all_their_personas() {
         let settings = settings();
-        let ada =
-            person(json!({"sub": "ada", "groups": ["staff", "admins", "x"], "iat": 7}), &settings).unwrap();
+        let ada = person(json!({"sub": "ada", "groups": ["staff", "admins", "x"]}), &settings).unwrap();
         assert_eq!((ada.level, ada.issued_at, ada.by_groups), (Permission::Admin, 7, true));
         assert_eq!(ada.personas, ["coder", "ops", "assistant"]);
         let bob = person(json!({"sub": "bob", "groups": "staff"}), &settings).unwrap();
@@ -174,12 +193,32 @@ mod tests {
         {
             assert!(person(claims.clone(), &nested).is_err(), "{claims}");
         }
-        let mail = SignInSettings { user_claim: "email".into(), ..settings() };
-        for unverified in [json!(null), json!(false), json!("true")] {
-            let claims = json!({"email": "ada@example.org", "email_verified": unverified});
-            assert!(person(claims, &mail).unwrap_err().contains("not verified"));
+    }
+
+    #[test]
+    fn b21_an_address_names_somebody_where_it_was_verified() {
+        for name in ["email", "/email"] {
+            let mail = SignInSettings { user_claim: name.into(), ..settings() };
+            for unverified in [json!(null), json!(false), json!("true")] {
+                let claims = json!({"email": "ada@example.org", "email_verified": unverified});
+                assert!(person(claims, &mail).unwrap_err().contains("not verified"), "{name}");
+            }
+            let own = json!({"email": "ada@example.org", "email_verified": true});
+            person(own.clone(), &mail).unwrap();
+            // What was verified is the address that stands beside it.
+            let other = json!({"email": "eve@example.org", "email_verified": true, "groups": ["staff"]});
+            for (claims, more, user) in [
+                (own, other.clone(), Some("ada@example.org")),
+                (json!({"email": "ada@example.org"}), other.clone(), Some("eve@example.org")),
+                (json!({"email_verified": true}), other, Some("eve@example.org")),
+                (json!({"email": "ada@example.org"}), json!({"email_verified": true}), None),
+                (json!({"email_verified": true}), json!({"email": "ada@example.org"}), None),
+            ] {
+                let mut all = claims.clone();
+                Person::add_claims(&mut all, more);
+                assert_eq!(person(all, &mail).ok().map(|person| person.user).as_deref(), user, "{claims}");
+            }
         }
-        person(json!({"email": "ada@example.org", "email_verified": true}), &mail).unwrap();
     }
 
     #[test]

@@ -168,8 +168,11 @@ impl Provider {
         let fault = if asked.is_some_and(|at| at.elapsed() < Duration::from_secs(REFRESH_SECONDS)) {
             "it did not answer a moment ago".to_owned()
         } else {
+            // Before, as whoever asks may go away meanwhile; and after, so that those who have waited do not ask one after the other.
             *asked = Some(Instant::now());
-            match self.ask().await {
+            let answered = self.ask().await;
+            *asked = Some(Instant::now());
+            match answered {
                 Ok(new) => {
                     let new = Arc::new(new);
                     *self.known.write() = Some(Arc::clone(&new));

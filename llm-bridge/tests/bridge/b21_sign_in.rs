@@ -35,20 +35,20 @@ use crate::{
     t_access::Rack,
 };
 
-const PUBLIC: &str = "https://tools.example";
+pub(crate) const PUBLIC: &str = "https://tools.example";
 
 fn base64(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// A key of the provider's, of one curve or the other.
-enum Key {
+pub(crate) enum Key {
     P256(EcdsaKeyPair),
     Edwards(Ed25519KeyPair),
 }
 
 impl Key {
-    fn p256() -> Self {
+    pub(crate) fn p256() -> Self {
         let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
         let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
         Self::P256(EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).unwrap())
@@ -66,7 +66,7 @@ impl Key {
         }
     }
 
-    fn public(&self, id: &str) -> Value {
+    pub(crate) fn public(&self, id: &str) -> Value {
         match self {
             Self::P256(pair) => {
                 let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
@@ -87,17 +87,17 @@ impl Key {
         }
     }
 
-    fn token(&self, header: &Value, claims: &Value) -> String {
+    pub(crate) fn token(&self, header: &Value, claims: &Value) -> String {
         let message = format!("{}.{}", base64(header.to_string()), base64(claims.to_string()));
         format!("{message}.{}", base64(self.sign(&message)))
     }
 }
 
 /// A provider that publishes keys.
-struct Provider {
-    issuer: String,
-    keys: Arc<Mutex<Vec<Value>>>,
-    asked: Arc<AtomicUsize>,
+pub(crate) struct Provider {
+    pub(crate) issuer: String,
+    pub(crate) keys: Arc<Mutex<Vec<Value>>>,
+    pub(crate) asked: Arc<AtomicUsize>,
 }
 
 impl Provider {
@@ -124,13 +124,13 @@ impl Provider {
     }
 
     /// The claims of a token for this server that holds for five minutes.
-    fn claims(&self, user: &str, groups: &[&str]) -> Value {
+    pub(crate) fn claims(&self, user: &str, groups: &[&str]) -> Value {
         let now = Timestamp::now().as_second();
         json!({"iss": self.issuer, "aud": [format!("{PUBLIC}/mcp"), "others"], "sub": user, "groups": groups,
             "iat": now, "exp": now + 300, "scope": "tools"})
     }
 
-    async fn rack(&self, change: impl FnOnce(&mut SignInSettings)) -> Rack {
+    pub(crate) async fn rack(&self, change: impl FnOnce(&mut SignInSettings)) -> Rack {
         let mut settings = SignInSettings { issuer: self.issuer.clone(), ..SignInSettings::default() };
         change(&mut settings);
         Rack::start_set(Caller::new("local", Permission::Admin), |server| {
@@ -141,11 +141,11 @@ impl Provider {
     }
 }
 
-fn header_of(key: &Key, id: &str) -> Value {
+pub(crate) fn header_of(key: &Key, id: &str) -> Value {
     json!({"alg": key.algorithm(), "kid": id, "typ": "at+jwt"})
 }
 
-async fn echo(rack: &Rack, token: &str) -> Response {
+pub(crate) async fn echo(rack: &Rack, token: &str) -> Response {
     rack.post("/execute", token, &json!({"tool_name": "echo"})).send().await.unwrap()
 }
 
@@ -241,6 +241,9 @@ async fn b21_no_other_token_opens_anything() {
         ("expiry as text", with("exp", json!("tomorrow"))),
         ("not yet", with("nbf", json!(now + 600))),
         ("when, as text", with("nbf", json!("now"))),
+        ("no time", with("iat", Value::Null)),
+        ("time as text", with("iat", json!("now"))),
+        ("issued in the future", with("iat", json!(now + 600))),
         ("unsigned", unsigned.clone()),
         ("unsigned, with a signature", format!("{unsigned}{signature}")),
         ("hmac", hmac),

@@ -22,6 +22,7 @@ mod b17_rules;
 mod b20_flow;
 mod b21_asked_of_others;
 mod b21_hostile_collector;
+mod b21_page_sign_in;
 mod b21_sign_in;
 mod b21_traces;
 mod b_apis;

@@ -19,7 +19,9 @@ use toolrack_remote::mcp::oauth::Connections;
 use super::{Identity, IdentityError, PERSONA_HEADER};
 use crate::{
     personas::{under_all_personas, under_persona},
-    server::{Access, ServerSettings, key::SentKey, refused_keys::RefusedKeys, seats::Shares, store_log},
+    server::{
+        Access, ServerSettings, key::SentKey, refused_keys::RefusedKeys, seats::Shares, session, store_log,
+    },
     sign_in::{Person, SignIn, TokenError},
 };
 
@@ -35,8 +37,8 @@ pub(super) enum Credential {
     Key(String),
     /// A token of the provider's, which was valid when the request came. What runs does not end with it.
     Token(Arc<Person>),
-    /// The session of a browser, by its hash.
-    Session(String),
+    /// The session of a browser, by its hash, and where groups decide, the level that its sign-in gave.
+    Session(String, Option<Permission>),
 }
 
 /// A credential with the user that it is used for.
@@ -170,10 +172,15 @@ impl Identities {
             (Some(token), Some(sign_in)) if SignIn::is_token(token) => {
                 Some(Credential::Token(Arc::new(sign_in.person(token).await?)))
             }
-            _ => key
-                .session()
-                .filter(|_| self.sign_in().is_some())
-                .map(|secret| Credential::Session(hash_key(secret))),
+            (_, Some(sign_in)) => key.session().and_then(|secret| {
+                let level = match sign_in.has_groups() {
+                    // Without one it was begun before groups were configured.
+                    true => Some(session::level_of(secret)?),
+                    false => None,
+                };
+                Some(Credential::Session(hash_key(secret), level))
+            }),
+            _ => None,
         })
     }
 
@@ -285,9 +292,11 @@ impl Identities {
             Credential::Token(person) => {
                 (person.tenant.clone(), self.user_of(person).await?, false, "token".to_owned())
             }
-            Credential::Session(sha256) => {
+            Credential::Session(sha256, level) => {
                 let session = store.session(sha256, SystemClock.now()).await?.ok_or(IdentityError::NoKey)?;
-                let user = store.user(&session.tenant, &session.user).await?.ok_or(IdentityError::NoKey)?;
+                let mut user =
+                    store.user(&session.tenant, &session.user).await?.ok_or(IdentityError::NoKey)?;
+                user.level = level.map_or(user.level, |most| most.min(user.level));
                 (session.tenant, user, false, "session".to_owned())
             }
         };

@@ -65,13 +65,15 @@ pub struct McpServerSettings {
     pub auth: Option<McpAuth>,
     /// With `auth`: this server's id at the authorization server. With `auth = "oauth"` it registers itself where that is left out.
     pub client_id: Option<String>,
-    /// With `auth`: the variable of the environment with the secret of `client_id`; none for a public client.
+    /// With `auth`: the variable of the environment with the secret of `client_id`; none for a public client. It needs an
+    /// [`authorization_server`](Self::authorization_server).
     pub client_secret_env: Option<String>,
     /// With `auth`: the scopes that are asked for. Those that the server names, where none are given.
     pub scopes: Vec<String>,
     /// With `auth = "oauth"`: whether an operator lets this server into one account, which serves the calls of all users.
     pub shared: bool,
     /// With `auth`: the authorization server, as it calls itself, in place of the one that the server names. It may be at a private address.
+    /// With `auth = "exchange"` or a secret there has to be one: neither the tokens of users nor the secret go where the MCP server says.
     pub authorization_server: Option<String>,
     /// With `auth`: what the authorization server may call itself, where that is not the name by which it is found.
     pub issuer: Option<String>,
@@ -254,7 +256,7 @@ impl McpServerSettings {
         }
     }
 
-    fn check_auth(&self) -> Result<(), String> {
+    pub(super) fn check_auth(&self) -> Result<(), String> {
         let has_more =
             self.client_id.is_some() || self.client_secret_env.is_some() || !self.scopes.is_empty();
         let has_more = has_more || self.shared || self.authorization_server.is_some();
@@ -279,6 +281,15 @@ impl McpServerSettings {
             }
             Some(McpAuth::Exchange) if self.shared || self.client_id.is_none() => {
                 Err("`auth = \"exchange\"` needs a `client_id`, and has no `shared` account".to_owned())
+            }
+            // An MCP server may name anybody, itself too.
+            Some(auth)
+                if self.authorization_server.is_none()
+                    && (auth == McpAuth::Exchange || self.client_secret_env.is_some()) =>
+            {
+                Err("`auth = \"exchange\"` and `client_secret_env` need an `authorization_server`: what users sign in with, and the secret, \
+                     go to none that the MCP server names; write its address, such as that of `issuer` under [sign_in]"
+                    .to_owned())
             }
             Some(_) if !self.scopes.iter().all(|scope| is_token(scope)) => {
                 Err("`scopes` has one with a space or a character that no scope has".to_owned())
@@ -367,8 +378,9 @@ mod tests {
         for good in [
             json!({"auth": "oauth"}),
             json!({"auth": "oauth", "shared": true, "scopes": ["a:b"], "authorization_server": "http://idp.lan"}),
-            json!({"auth": "oauth", "client_id": "c", "client_secret_env": "S"}),
-            json!({"auth": "exchange", "client_id": "c"}),
+            json!({"auth": "oauth", "client_id": "c"}),
+            json!({"auth": "oauth", "client_id": "c", "client_secret_env": "S", "authorization_server": "http://idp.lan"}),
+            json!({"auth": "exchange", "client_id": "c", "authorization_server": "http://idp.lan"}),
         ] {
             assert_eq!(at(good.clone()), Ok(()), "{good}");
         }
@@ -382,6 +394,14 @@ mod tests {
             (json!({"auth": "oauth", "client_secret_env": "S"}), "goes with `client_id`"),
             (json!({"auth": "exchange"}), "needs a `client_id`"),
             (json!({"auth": "exchange", "client_id": "c", "shared": true}), "no `shared` account"),
+            (
+                json!({"auth": "exchange", "client_id": "c", "issuer": "https://a"}),
+                "need an `authorization_server`",
+            ),
+            (
+                json!({"auth": "oauth", "client_id": "c", "client_secret_env": "S"}),
+                "need an `authorization_server`",
+            ),
             (json!({"auth": "oauth", "scopes": ["a b"]}), "`scopes`"),
             (json!({"auth": "oauth", "authorization_server": "idp"}), "`authorization_server`"),
         ] {

@@ -93,6 +93,7 @@ pub(super) struct Account {
 
 impl Account {
     fn new(name: &str, settings: &McpServerSettings) -> Result<Self, String> {
+        settings.check_auth()?;
         let url = parse_url(settings.url.as_deref().unwrap_or_default())?;
         let named = settings.authorization_server.as_deref().map(parse_url).transpose()?;
         let http = build_client(|| {

@@ -168,6 +168,38 @@ async fn b21_the_operator_says_what_an_authorization_server_does_not() {
     );
 }
 
+/// An MCP server may call itself its authorization server, and would be sent them.
+#[test]
+fn b21_neither_a_secret_nor_what_users_sign_in_with_goes_where_an_mcp_server_says() {
+    let with = |settings: McpServerSettings| {
+        let settings = McpServerSettings {
+            url: Some("https://ledger.example/mcp".into()),
+            client_id: Some("rack".into()),
+            ..settings
+        };
+        let key = SealingKey::new(&[7; 32]).unwrap();
+        let all = BTreeMap::from([("ledger".to_owned(), settings)]);
+        Connections::new(&all, Arc::new(MemoryStore::default()), key, None)
+    };
+    let named = Some("https://id.example".to_owned());
+    let exchange = McpServerSettings { auth: Some(McpAuth::Exchange), ..McpServerSettings::default() };
+    let secret = McpServerSettings {
+        auth: Some(McpAuth::Oauth),
+        client_secret_env: Some("LEDGER_SECRET".into()),
+        ..McpServerSettings::default()
+    };
+    // What it may call itself says nothing of where it is.
+    let issuer = McpServerSettings { issuer: named.clone(), ..exchange.clone() };
+    for settings in [exchange, secret, issuer] {
+        let refused = with(settings.clone()).unwrap_err();
+        assert!(
+            refused.starts_with("mcp_servers.ledger: ") && refused.contains("`authorization_server`"),
+            "{refused}"
+        );
+        with(McpServerSettings { authorization_server: named.clone(), ..settings }).unwrap();
+    }
+}
+
 #[tokio::test]
 async fn b21_a_registration_that_the_other_side_has_forgotten_is_made_anew() {
     let site = site(json!({}), none);
