@@ -13,7 +13,9 @@ use axum::{
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{App, api_error::ApiError, identity::Identity, name::Name, openapi::Operation};
+use super::{
+    App, api_error::ApiError, harmless::RESOURCE_POLICY, identity::Identity, name::Name, openapi::Operation,
+};
 use crate::turn::ResultFile;
 
 const CONTENT_SECURITY_POLICY: &str =
@@ -43,7 +45,9 @@ pub(super) async fn read(
         let message = "there is no such file, or it is not kept any more; let the tool make it again";
         ApiError::not_found("file_not_found", message)
     })?;
-    Ok((served(&file.name, &file.media_type), Bytes::from_owner(Shared(file))).into_response())
+    // Other clients show it in their own pages.
+    let everywhere = [(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"))];
+    Ok((served(&file.name, &file.media_type), everywhere, Bytes::from_owner(Shared(file))).into_response())
 }
 
 /// A file's bytes, which are sent without a copy.

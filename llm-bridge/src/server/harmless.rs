@@ -1,13 +1,16 @@
 //! What an answer may do in a browser that opens it as a page of its own.
 
 use axum::{
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, StatusCode, header},
     response::Response,
 };
 
 /// Nothing: no script, no form, no frame around it, and none of this server's origin.
 const NOTHING: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox";
+
+/// Who may load an answer without being able to read it: the Fetch standard, "Cross-Origin-Resource-Policy header".
+pub(super) const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// Says of an answer that it is not kept and may do nothing, unless it says itself otherwise: pages do, and all others are data, some of which a model
 /// server, a module or a tool has written.
@@ -21,6 +24,9 @@ pub(super) async fn in_browsers(mut response: Response) -> Response {
     // What one user may see is not kept for the next one at the same browser, or behind the same proxy.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // No other page loads it as a picture or a script, from which it could tell that it is there, or how large. Files of tools are shown in the pages
+    // of other clients.
+    headers.entry(RESOURCE_POLICY).or_insert(HeaderValue::from_static("same-origin"));
     response
 }
 
@@ -34,8 +40,12 @@ mod tests {
     async fn an_answer_is_not_kept_unless_it_says_so_itself() {
         let plain = in_browsers(Response::new(Body::empty())).await;
         assert_eq!(plain.headers()[header::CACHE_CONTROL], "no-store");
+        assert_eq!(plain.headers()[RESOURCE_POLICY], "same-origin");
         let mut kept = Response::new(Body::empty());
         kept.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
-        assert_eq!(in_browsers(kept).await.headers()[header::CACHE_CONTROL], "max-age=3600");
+        kept.headers_mut().insert(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
+        let kept = in_browsers(kept).await;
+        assert_eq!(kept.headers()[RESOURCE_POLICY], "cross-origin");
+        assert_eq!(kept.headers()[header::CACHE_CONTROL], "max-age=3600");
     }
 }

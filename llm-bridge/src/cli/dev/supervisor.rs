@@ -27,6 +27,9 @@ use crate::{
 const LAST: Duration = Duration::from_secs(15);
 /// Names of tools in one line.
 const MAX_NAMES: usize = 8;
+/// From so many tools on, and from such a step of a build, it is said what would make it shorter.
+const MANY_TOOLS: usize = 300;
+const LONG_STEP: Duration = Duration::from_secs(2);
 
 /// Builds, serves, and watches, until a signal comes.
 pub(super) struct Supervisor {
@@ -185,6 +188,9 @@ impl Supervisor {
         if !changes.files.is_empty() {
             steps.push(("start".to_owned(), since(began)));
             tell(format_args!("{}", ready(since(changes.at), &steps, &known, &serving.tools)));
+            if let Some(hint) = large_crate(&steps, serving.tools.names.len()) {
+                tell(format_args!("{hint}"));
+            }
         }
         self.serving = Some(serving);
         Ok(())
@@ -284,6 +290,18 @@ fn ready(took: Duration, steps: &[(String, Duration)], before: &Tools, now: &Too
     text
 }
 
+/// What to do where a save waits for a crate of very many tools.
+fn large_crate(steps: &[(String, Duration)], tools: usize) -> Option<String> {
+    let (slowest, took) = steps.iter().max_by_key(|(_, took)| *took)?;
+    (tools >= MANY_TOOLS && *took >= LONG_STEP).then(|| {
+        format!(
+            "note: {slowest} took {:.1} s, as the compiler reads all tools of a crate to compile one: in crates of some hundred each a save takes \
+             less. `cargo xtask new-crate` begins one",
+            took.as_secs_f64()
+        )
+    })
+}
+
 /// Some names in one line.
 fn named(names: &[String]) -> String {
     let shown = names.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>().join(", ");
@@ -317,6 +335,13 @@ mod tests {
         assert!(text(&none, &off).ends_with("; off: b (needs the variable KEY)"), "{}", text(&none, &off));
         assert!(text(&off, &off).ends_with(" s)"), "{}", text(&off, &off));
         assert!(text(&off, &tools(&["a", "b"], &[])).ends_with("; new: b"));
+        let steps = |seconds| {
+            [("tools".to_owned(), Duration::from_secs(seconds)), ("start".to_owned(), Duration::from_secs(1))]
+        };
+        assert_eq!(large_crate(&steps(4), MANY_TOOLS - 1), None);
+        assert_eq!(large_crate(&steps(1), MANY_TOOLS), None);
+        let hint = large_crate(&steps(4), MANY_TOOLS).unwrap();
+        assert!(hint.starts_with("note: tools took 4.0 s, ") && hint.contains("new-crate"), "{hint}");
         let many: Vec<String> = (0..10).map(|number| number.to_string()).collect();
         assert_eq!(named(&many), "0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
     }
