@@ -174,11 +174,10 @@ pub(super) fn routes(
         .merge(with_key)
         .into_parts();
     let list = RouteList::new(&operations);
-    let document = Document::new(operations).map_err(|error| error.to_string())?;
     let routes = router
         .fallback(unrouted::not_found)
         .method_not_allowed_fallback(unrouted::method_not_allowed)
-        .layer(Extension(document))
+        .layer(Extension(Document::new(operations)))
         .layer(Extension(list))
         .layer(middleware::from_fn_with_state(identities, access::check_host))
         .layer(middleware::from_fn_with_state(settings.request_timeout, timeouts::limit_body))

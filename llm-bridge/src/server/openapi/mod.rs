@@ -5,6 +5,8 @@
 pub(super) mod operation;
 mod shapes;
 
+use std::sync::{Arc, LazyLock};
+
 use axum::{
     Extension,
     body::Bytes,
@@ -17,7 +19,7 @@ use serde_json::{Map, Value, json};
 pub(super) use operation::{FORM, Operation};
 pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, JsonObject, JsonRpc, ModelList};
 
-use super::key::PLACES;
+use super::{api_error::ApiError, key::PLACES};
 
 /// The place of schemas in the document.
 const SCHEMAS: &str = "/components/schemas";
@@ -47,14 +49,19 @@ const TAGS: [(&str, &str); 16] = [
     ("Server", "The chat page and the server itself."),
 ];
 
-/// The serialized document.
+/// The serialized document, which is made for the first who asks.
 #[derive(Clone)]
-pub(super) struct Document(Bytes);
+pub(super) struct Document(Arc<LazyLock<Written, Make>>);
+
+type Written = Result<Bytes, serde_json::Error>;
+type Make = Box<dyn FnOnce() -> Written + Send>;
 
 impl Document {
-    /// # Errors
-    /// When the document cannot be written as JSON.
-    pub(super) fn new(operations: Vec<(&'static str, Operation)>) -> Result<Self, serde_json::Error> {
+    pub(super) fn new(operations: Vec<(&'static str, Operation)>) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(|| Self::write(operations)))))
+    }
+
+    fn write(operations: Vec<(&'static str, Operation)>) -> Written {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
             settings.definitions_path = SCHEMAS.into();
             settings.meta_schema = None;
@@ -90,13 +97,14 @@ impl Document {
             },
             "tags": TAGS.map(|(name, about)| json!({"name": name, "description": about})),
         });
-        serde_json::to_vec(&document).map(|json| Self(json.into()))
+        serde_json::to_vec(&document).map(Bytes::from)
     }
 }
 
 /// Needs no key: the document describes the program, not this server's tools or users, and many code generators cannot send one.
-pub(super) async fn serve(Extension(Document(json)): Extension<Document>) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], json).into_response()
+pub(super) async fn serve(Extension(Document(written)): Extension<Document>) -> Result<Response, ApiError> {
+    let json = (**written).as_ref().map_err(|error| ApiError::internal(error.to_string()))?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], json.clone()).into_response())
 }
 
 pub(super) fn serve_operation() -> Operation {

@@ -6,6 +6,7 @@ mod public;
 mod resolve;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod trusted;
 
 use std::time::Duration;
@@ -52,28 +53,19 @@ inventory::submit! {
     })
 }
 
-/// Builds a client with what ours have in common: 5 s to connect, our user agent, [trust](trust_ca_file), and TLS that works on a bare
-/// system too.
+/// Builds a client with what ours have in common: 5 s to connect, our user agent, and TLS with the certificates of the system and those that are
+/// [trusted](trust_ca_file) beside them.
 ///
 /// # Errors
-/// When the system's TLS cannot be set up.
+/// When the client cannot be set up, such as for a proxy of the environment.
 pub fn build_client(
     configure: impl Fn() -> reqwest::ClientBuilder,
 ) -> Result<reqwest::Client, reqwest::Error> {
-    // An error says that the process has a provider already, which serves as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = || {
-        configure()
-            .tls_certs_merge(trusted::trusted())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .user_agent(concat!("toolrack/", env!("CARGO_PKG_VERSION")))
-    };
-    builder().build().or_else(|error| {
-        // A system without certificates, such as a bare container, can still reach a model server over plain HTTP.
-        let client = builder().tls_certs_only([]).build()?;
-        tracing::warn!(%error, "no https address can be reached: install the system's CA certificates");
-        Ok(client)
-    })
+    configure()
+        .tls_backend_preconfigured(tls::config())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .user_agent(concat!("toolrack/", env!("CARGO_PKG_VERSION")))
+        .build()
 }
 
 /// Why the body of an answer was not read.
