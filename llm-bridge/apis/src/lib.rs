@@ -26,7 +26,7 @@
 //! the API refuses (`tests/apis/checker.rs`) and where it has a schema (`tests/apis/support.rs`), and the fuzz targets choose among fronts
 //! and wires by name.
 //!
-//! In `llm-bridge`: a front is a row of `ENDPOINTS` in `src/server/chat.rs`, and errors at its address and below it have its shape from then on; a
+//! In `llm-bridge`: a front is a row of `ENDPOINTS` in `src/server/apis/chat.rs`, and errors at its address and below it have its shape from then on; a
 //! wire is a variant of `UpstreamApi` in `src/upstream/api.rs`, whose methods ask for what is special about it. Its name there is what `api` is in the
 //! table `[upstream]` of `toolrack.toml`.
 //!

@@ -30,8 +30,11 @@ pub use toolrack_documents::Documents;
 use toolrack_documents::{Added, ChatDocuments, DocumentFilter, DocumentKind, Quota, StoredDocument, read};
 
 use super::{
-    App, ServerSettings, admin, api_error::ApiError, identity::Identity, openapi::Operation,
-    query::QueryParameters, routes::Routes,
+    App, ServerSettings,
+    callers::{admin, identity::Identity},
+    openapi::Operation,
+    requests::{api_error::ApiError, query::QueryParameters},
+    routes::Routes,
 };
 use crate::turn::Backend;
 use intake::{Intake, Read, Taken};

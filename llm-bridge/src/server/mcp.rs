@@ -5,6 +5,7 @@ mod batch;
 mod come_over;
 mod ids;
 mod open;
+mod sessions;
 
 use std::{
     pin::Pin,
@@ -32,17 +33,19 @@ use self::{
     batch::Form,
     ids::RunningIds,
     open::{GIVES_WAY_AFTER, MAX_SESSIONS, OpenSessions, Opening},
+    sessions::Sessions,
 };
 use super::{
     ServerSettings,
-    api_error::ApiError,
-    body::{VALUE_BYTES, check_values, decode},
-    fronts::read_bytes,
-    identity::Identity,
-    lifecycle::LAST_BYTES,
-    mcp_sessions::Sessions,
+    apis::fronts::read_bytes,
+    callers::identity::Identity,
     openapi::{JsonRpc, Operation},
+    requests::{
+        api_error::ApiError,
+        body::{VALUE_BYTES, check_values, decode},
+    },
     routes::Routes,
+    transport::lifecycle::LAST_BYTES,
 };
 use crate::{
     mcp::{McpServer, TakesAnswerAlone, Visitor},

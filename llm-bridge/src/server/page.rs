@@ -19,11 +19,9 @@ use tower_http::compression::{
 };
 
 use super::{
-    api_error::ApiError,
-    harmless::RESOURCE_POLICY,
-    name::Name,
     openapi::Operation,
     page_documents::{CHAT, CONNECT, CONSOLE, Document, Files, MESSAGE, VERSION},
+    requests::{api_error::ApiError, harmless::RESOURCE_POLICY, name::Name},
     routes::Routes,
 };
 

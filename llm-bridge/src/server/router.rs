@@ -8,13 +8,29 @@ use toolrack_remote::module::Modules;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::{
-    MAX_BODY, ServerSettings, access, accounts, api_error::ApiError, approval_rules, approvals, audit,
-    backup, chat, chats, configured, connected_accounts, counts, dev, doctor, documents,
-    documents::DocumentAccess, erasure, execute, files, fronts, harmless, health, identity::Identities, jobs,
-    lifecycle::Stop, mcp, mcp_servers, metrics, models, modules, ollama, openapi, openapi::Document, origins,
-    page, passed, personas, protected_resource, questions, readiness, readiness::Readiness, responses,
-    restore, routes::Routes, schedule, sign_in, timeouts, tools, traces, trials, turns, unrouted,
-    unrouted::RouteList, users, via, webhooks, written,
+    MAX_BODY, ServerSettings,
+    apis::{chat, counts, fronts, models, ollama, passed, responses},
+    callers::{
+        access, accounts, connected_accounts, erasure, identity::Identities, personas, protected_resource,
+        sign_in, users,
+    },
+    calls::{
+        approval_rules, approvals, execute, files, jobs, mcp_servers, modules, questions, schedule, tools,
+        trials, written,
+    },
+    chats,
+    documents::{self, DocumentAccess},
+    mcp,
+    openapi::{self, Document},
+    operating::{audit, backup, configured, dev, doctor, health, metrics, restore, traces, turns, webhooks},
+    page,
+    requests::{api_error::ApiError, harmless, origins, timeouts, via},
+    routes::Routes,
+    transport::{
+        lifecycle::Stop,
+        readiness::{self, Readiness},
+    },
+    unrouted::{self, RouteList},
 };
 use crate::{metrics::HttpMetrics, turn::Backend};
 

@@ -9,7 +9,11 @@ use axum::{
     routing::{MethodFilter, on},
 };
 
-use super::{App, access::check_key, admin, identity::Identities, openapi::Operation};
+use super::{
+    App,
+    callers::{access::check_key, admin, identity::Identities},
+    openapi::Operation,
+};
 use crate::turn::Backend;
 
 /// Routes with their descriptions.

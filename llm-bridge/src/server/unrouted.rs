@@ -9,7 +9,7 @@ use axum::{
 };
 use registry_core::nearest;
 
-use super::{api_error::ApiError, fronts::is_ollama_only, openapi::Operation};
+use super::{apis::fronts::is_ollama_only, openapi::Operation, requests::api_error::ApiError};
 
 /// The paths of the routes with their methods.
 #[derive(Clone)]

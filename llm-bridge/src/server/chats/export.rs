@@ -11,7 +11,9 @@ use super::{
     whole,
 };
 use crate::server::{
-    api_error::ApiError, body::decode, files::served, name::Name, openapi::Operation, query::QueryParameters,
+    calls::files::served,
+    openapi::Operation,
+    requests::{api_error::ApiError, body::decode, name::Name, query::QueryParameters},
 };
 
 /// The form of the file.

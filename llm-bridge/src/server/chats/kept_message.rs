@@ -9,7 +9,7 @@ use toolrack_apis::{Call, Content, Media, MediaKind, MediaSource, Message, Role,
 
 use super::message::{By, CallPart, CallState, FilePart, Part, Shown, Status};
 use crate::{
-    server::api_error::ApiError,
+    server::requests::api_error::ApiError,
     turn::{INTERRUPTED, write_within},
 };
 

@@ -12,7 +12,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, Head};
-use crate::server::{api_error::ApiError, openapi::Operation, query::QueryParameters};
+use crate::server::{
+    openapi::Operation,
+    requests::{api_error::ApiError, query::QueryParameters},
+};
 
 /// How many chats are listed by default, and at most.
 const USUAL: usize = 50;

@@ -12,7 +12,11 @@ use super::{
     reading,
     tree::Tree,
 };
-use crate::server::{api_error::ApiError, body::decode, files::served, name::Names, openapi::Operation};
+use crate::server::{
+    calls::files::served,
+    openapi::Operation,
+    requests::{api_error::ApiError, body::decode, name::Names},
+};
 
 pub(super) fn unknown() -> ApiError {
     ApiError::not_found(

@@ -35,12 +35,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     App,
-    api_error::ApiError,
-    body::{Body, JsonBody, decode},
+    callers::identity::Identity,
     documents::DocumentAccess,
-    identity::Identity,
-    name::Name,
     openapi::Operation,
+    requests::{
+        api_error::ApiError,
+        body::{Body, JsonBody, decode},
+        name::Name,
+    },
     routes::Routes,
 };
 use message::{Shown, Status};

@@ -14,7 +14,7 @@ use super::{
     tree::Tree,
 };
 use crate::{
-    server::{api_error::ApiError, body::Body},
+    server::requests::{api_error::ApiError, body::Body},
     turn::{Backend, without_pictures},
 };
 

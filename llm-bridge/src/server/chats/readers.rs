@@ -9,7 +9,7 @@ use super::{
     message::Shown,
     running::{ChatId, frame},
 };
-use crate::server::api_error::ApiError;
+use crate::server::requests::api_error::ApiError;
 
 /// How many may read the events of a chat's turn at once.
 const MAX_READERS: usize = 16;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use registry_core::store::ChatMessage;
 
 use super::Access;
-use crate::server::api_error::ApiError;
+use crate::server::requests::api_error::ApiError;
 
 impl Access {
     /// All messages of a chat, to be shown.

@@ -297,7 +297,8 @@ fn bounded(value: &Value) -> Value {
 mod tests {
     use serde_json::json;
 
-    use super::{super::message::By, *};
+    use super::*;
+    use crate::server::chats::message::By;
 
     #[test]
     fn b17_what_the_page_gets_of_a_call_is_bounded() {

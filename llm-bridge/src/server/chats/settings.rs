@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use toolrack_apis::{Effort, Thinking};
 
-use crate::server::api_error::ApiError;
+use crate::server::requests::api_error::ApiError;
 
 /// The longest system prompt, in bytes.
 const MAX_SYSTEM: usize = 64 << 10;

@@ -24,7 +24,10 @@ use super::{
 use crate::{
     beside::beside,
     server::{
-        App, api_error::ApiError, identity::Identity, name::Name, openapi::Operation, query::QueryParameters,
+        App,
+        callers::identity::Identity,
+        openapi::Operation,
+        requests::{api_error::ApiError, name::Name, query::QueryParameters},
     },
 };
 

@@ -16,7 +16,10 @@ use tokio::{
 use toolrack_documents::{Document, DocumentKind, read};
 
 use super::shares::{UserPlace, Users};
-use crate::server::{api_error::ApiError, body::is_sent_as, openapi::operation::BYTES};
+use crate::server::{
+    openapi::operation::BYTES,
+    requests::{api_error::ApiError, body::is_sent_as},
+};
 
 /// How many files are in memory at once.
 const TAKEN_AT_ONCE: usize = 12;

@@ -6,7 +6,8 @@ use axum::{extract::State, http::Method};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    App, ServerSettings, api_error::ApiError, identity::Identity, openapi::Operation, routes::Routes,
+    App, ServerSettings, callers::identity::Identity, openapi::Operation, requests::api_error::ApiError,
+    routes::Routes,
 };
 use crate::turn::Backend;
 

@@ -15,8 +15,12 @@ use toolrack_documents::{Added, ChatDocuments, DocumentKind, StoredDocument};
 
 use super::{AddQuery, Destination, check_name, intake, receive};
 use crate::server::{
-    App, api_error::ApiError, chats, identity::Identity, name::Name, openapi::Operation,
-    query::QueryParameters, routes::Routes,
+    App,
+    callers::identity::Identity,
+    chats,
+    openapi::Operation,
+    requests::{api_error::ApiError, name::Name, query::QueryParameters},
+    routes::Routes,
 };
 
 /// Why a chat or its documents are not found.

@@ -21,11 +21,12 @@ use super::{DocumentAccess, ListQuery};
 use crate::{
     server::{
         App,
-        admin::{self, Admin, NOT_ADMIN},
-        api_error::ApiError,
-        identity::Identity,
+        callers::{
+            admin::{self, Admin, NOT_ADMIN},
+            identity::Identity,
+        },
         openapi::Operation,
-        query::QueryParameters,
+        requests::{api_error::ApiError, query::QueryParameters},
         routes::Routes,
     },
     turn::Backend,

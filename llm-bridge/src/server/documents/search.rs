@@ -6,8 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrack_documents::{DocumentFilter, Passage};
 
-use super::super::{
-    App, api_error::ApiError, identity::Identity, openapi::Operation, query::QueryParameters, routes::Routes,
+use crate::server::{
+    App,
+    callers::identity::Identity,
+    openapi::Operation,
+    requests::{api_error::ApiError, query::QueryParameters},
+    routes::Routes,
 };
 
 /// So many passages are given where it is not said.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::accepted;
-use crate::server::api_error::ApiError;
+use crate::server::requests::api_error::ApiError;
 
 /// How many messages may come in one array.
 const MAX_MESSAGES: usize = 100;

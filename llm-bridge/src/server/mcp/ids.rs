@@ -19,7 +19,10 @@ use tokio::time::Instant;
 
 use crate::{
     mcp::Named,
-    server::{api_error::ApiError, body::decode, identity::Identity},
+    server::{
+        callers::identity::Identity,
+        requests::{api_error::ApiError, body::decode},
+    },
 };
 
 /// How long an answer that is made may take to be sent, before its id counts as in use.

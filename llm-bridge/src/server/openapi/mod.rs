@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 pub(super) use operation::{FORM, Operation};
 pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, JsonObject, JsonRpc, ModelList};
 
-use super::{api_error::ApiError, key::PLACES};
+use super::requests::{api_error::ApiError, key::PLACES};
 
 /// The place of schemas in the document.
 const SCHEMAS: &str = "/components/schemas";

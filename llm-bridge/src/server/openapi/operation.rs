@@ -7,7 +7,11 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::shapes::Error;
-use crate::server::{api_error::CHALLENGE, backup::GZIP, identity::PERSONA_HEADER, key::PLACES};
+use crate::server::{
+    callers::identity::PERSONA_HEADER,
+    operating::backup::GZIP,
+    requests::{api_error::CHALLENGE, key::PLACES},
+};
 
 const JSON: &str = "application/json";
 /// The content type of uploaded files.
@@ -131,7 +135,7 @@ impl Operation {
         self
     }
 
-    /// Reads this from a JSON body, with the errors of [`JsonBody`](crate::server::body::JsonBody).
+    /// Reads this from a JSON body, with the errors of [`JsonBody`](crate::server::requests::body::JsonBody).
     pub(in crate::server) fn reads<T: JsonSchema>(self) -> Self {
         self.takes::<T>()
             .refuses(400, "The body is not JSON, or not of this schema (`invalid_request_error`).")
