@@ -227,7 +227,7 @@ impl<'r> Call<'r> {
             asked
         });
         if let Some(sink) = sink {
-            context = context.with_events(sink);
+            context = context.with_events(self.noting(sink));
         }
         // In a tracked task, so that the call is audited before the program ends.
         let mut running = self.server.calls.spawn(async move { registry.execute(&context, call).await });
@@ -254,6 +254,16 @@ impl<'r> Call<'r> {
             takeover.has_read(session, outcome.reads, &outcome.tool_name).await;
         }
         Ok(outcome)
+    }
+
+    /// The sink of a tool that tells the client something before its call has ended: from then on the session has read it.
+    fn noting(&self, sink: EventSink) -> EventSink {
+        let reads = self.selection.get(&self.name).map(|tool| tool.reads()).unwrap_or_default();
+        let (read, visitor, name) = (self.server.read.clone(), self.visitor.clone(), self.name.clone());
+        Arc::new(move |event| {
+            read.note(&visitor, reads, &name);
+            sink(event);
+        })
     }
 
     /// Waits for a person, of which the client is told from time to time.

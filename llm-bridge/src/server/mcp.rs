@@ -61,6 +61,8 @@ const REVISION: &str = "mcp-protocol-version";
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 /// The largest message, in bytes; as the library has it.
 const MAX_MESSAGE: usize = 4 << 20;
+/// The largest first message of a session, in bytes: what it says of the client is kept as long as the session.
+const MAX_OPENING: usize = 64 << 10;
 
 /// The state of the route.
 pub(super) struct Mcp {
@@ -246,7 +248,7 @@ async fn serve(
     if is_json_alone {
         request.extensions_mut().insert(TakesAnswerAlone);
     }
-    let (mut request, message) = match received(request).await {
+    let (mut request, message) = match received(request, opening.is_some()).await {
         Ok(received) => received,
         Err(error) => return error.into_response(),
     };
@@ -284,7 +286,9 @@ async fn serve(
     };
     let answer = match form {
         Ok(Form::One) => handle(request, message).await,
-        Ok(Form::Batch(messages)) => batch::answers(request.into_parts().0, messages, handle).await,
+        Ok(Form::Batch(messages)) => {
+            batch::answers(request.into_parts().0, messages, |bytes| identity.hold(bytes), handle).await
+        }
         Ok(Form::Wrong(code, message)) => Ok(batch::refusal(code, None, &message)),
         Err(error) => Err(error),
     };
@@ -314,16 +318,22 @@ async fn serve(
     answer.map(|body| Body::from_stream(body.into_data_stream().take_until(stopping.cancelled_owned())))
 }
 
-/// A request with its whole body, and that body once more; empty where it is no message.
-async fn received(request: Request) -> Result<(Request, Bytes), ApiError> {
+/// A request with its whole body, and that body once more; empty where it is no message. What opens a session stays with it.
+async fn received(request: Request, opens: bool) -> Result<(Request, Bytes), ApiError> {
     if request.method() != Method::POST {
         return Ok((request, Bytes::new()));
     }
     let (parts, body) = request.into_parts();
     let body = read_bytes(Request::from_parts(parts.clone(), body)).await?;
-    if body.len() > MAX_MESSAGE {
-        let message = format!("the message is larger than the limit of {} MiB", MAX_MESSAGE >> 20);
-        let too_large = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message);
+    let (most, what) = match opens {
+        true => (
+            MAX_OPENING,
+            format!("the first message of a session is larger than the limit of {} KiB", MAX_OPENING >> 10),
+        ),
+        false => (MAX_MESSAGE, format!("the message is larger than the limit of {} MiB", MAX_MESSAGE >> 20)),
+    };
+    if body.len() > most {
+        let too_large = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", what);
         return Err(too_large.param("body"));
     }
     Ok((Request::from_parts(parts, Body::from(body.clone())), body))

@@ -337,13 +337,35 @@ async fn n10_a_user_has_no_more_mcp_sessions_by_opening_them_at_once() {
 }
 
 #[tokio::test]
+async fn b7_what_opens_a_session_is_small() {
+    let rack = Rack::start(Access::default()).await;
+    let name = |length: usize| {
+        INITIALIZE.replace(
+            "\"capabilities\": {}",
+            &format!("\"capabilities\": {{\"x\": \"{}\"}}", "x".repeat(length)),
+        )
+    };
+    let opened = initialize(&rack, "/mcp").body(name(60 << 10)).send().await.unwrap();
+    assert_eq!(opened.status(), StatusCode::OK);
+    let refused = initialize(&rack, "/mcp").body(name(64 << 10)).send().await.unwrap();
+    assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    let said: Value = refused.json().await.unwrap();
+    assert_eq!(said["error"]["message"], "the first message of a session is larger than the limit of 64 KiB");
+}
+
+#[tokio::test]
 async fn a34_a_large_message_to_mcp_is_refused_or_holds_up_nobody() {
     let rack = Rack::start(Access::default()).await;
+    let opened = initialize(&rack, "/mcp").body(INITIALIZE).send().await.unwrap();
+    let session = opened.headers()["mcp-session-id"].clone();
     let message = |values: &str| {
-        INITIALIZE.replace("\"capabilities\": {}", &format!("\"capabilities\": {{\"x\": {values}}}"))
+        format!(
+            r#"{{"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {{"_meta": {{"x": {values}}}}}}}"#
+        )
     };
     let list = |many: usize| message(&format!("[{}]", vec!["1"; many].join(",")));
-    let send = |body: String| initialize(&rack, "/mcp").body(body).send();
+    let send =
+        |body: String| initialize(&rack, "/mcp").header("mcp-session-id", session.clone()).body(body).send();
     let refused = async |body: String| {
         let response = send(body).await.unwrap();
         let (status, body) = (response.status(), response.json::<Value>().await.unwrap());
@@ -362,8 +384,8 @@ async fn a34_a_large_message_to_mcp_is_refused_or_holds_up_nobody() {
         assert_eq!(health.await.unwrap().status(), StatusCode::OK);
         healthy += 1;
     }
-    let opened = large.await.unwrap().unwrap();
-    assert_eq!(opened.status(), StatusCode::OK);
+    let answered = large.await.unwrap().unwrap();
+    assert_eq!(answered.status(), StatusCode::OK);
     assert!(healthy > 3, "it held up others");
 }
 

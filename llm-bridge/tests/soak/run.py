@@ -90,6 +90,7 @@ class Module(Quiet):
             elif name == "endless":
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
+                self.send_header("Connection", "close")
                 self.end_headers()
                 self.wfile.write(b'{"result": "')
                 for _ in range(1000):

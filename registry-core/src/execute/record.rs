@@ -12,7 +12,7 @@ use crate::{
     outcome::ToolOutcome,
     registry::Registry,
     result::{ErrorKind, ToolError},
-    schema::{ArgumentChecker, without_secrets},
+    schema::{ArgumentChecker, all_hidden, without_secrets},
     store::StoreError,
     tool::Tool,
 };
@@ -38,16 +38,20 @@ pub(super) struct AuditedArguments {
 }
 
 impl AuditedArguments {
-    /// Without the secrets of the tool: a short one could be found by trying, were it in the hash.
+    /// Without the secrets of the tool: a short one could be found by trying, were it in the hash. Of a tool that is not there, such as one of a
+    /// module that is down, nobody can say what is secret.
     pub(super) fn of(arguments: &Map<String, Value>, tool: Option<&Tool>, audit: Audit) -> Option<Self> {
         let keeps = match audit {
             Audit::Nothing => return None,
             Audit::WithoutArguments => false,
             Audit::WithArguments => true,
         };
-        let without = tool
-            .filter(|tool| may_have_secret(tool))
-            .map(|tool| without_secrets(&tool.spec().input_schema, arguments));
+        let without = match tool {
+            None => Some(all_hidden(arguments)),
+            Some(tool) => {
+                may_have_secret(tool).then(|| without_secrets(&tool.spec().input_schema, arguments))
+            }
+        };
         let sha256 = without.as_ref().map_or_else(|| hash_members(arguments), hash_arguments);
         let kept = keeps.then(|| match without {
             Some(without) if is_within(&without, MAX_AUDITED) => without,
@@ -137,7 +141,8 @@ impl Registry {
     ) -> AuditRecord {
         // Each phase is stamped when it is kept.
         AuditRecord {
-            tool: name.to_owned(),
+            // Names with spaces are those of commands, as in `toolrack user promote`.
+            tool: name.replace(' ', "_"),
             version: tool.and_then(|tool| tool.spec().version.clone()),
             call_id: call_id.to_owned(),
             parent_call_id: context.parent_of(call_id).map(|parent| parent.id.clone()),

@@ -228,7 +228,9 @@ pub struct MemoryApprovals {
     by_id: Mutex<HashMap<(String, String), Approval>>,
 }
 
-/// How long an approval that is closed is still known, for somebody who asks what became of it.
+/// How many of a user's are known that wait for nobody any more, for the call or for somebody who asks what became of them: the oldest give way.
+pub const MAX_CLOSED: usize = 64;
+/// How long they are.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 
 impl MemoryApprovals {
@@ -257,6 +259,14 @@ impl Approvals for MemoryApprovals {
             if all.values().filter(waits).count() >= most {
                 return Ok(None);
             }
+            let is_closed = |known: &&Approval| {
+                (&known.tenant, &known.user) == (&wanted.tenant, &wanted.user) && !known.is_waiting(now)
+            };
+            let mut closed: Vec<_> =
+                all.values().filter(is_closed).map(|known| (known.requested_at, known.id.clone())).collect();
+            closed.sort_unstable();
+            closed.truncate(closed.len().saturating_sub(MAX_CLOSED));
+            closed.iter().for_each(|(_, id)| drop(all.remove(&key(&wanted.tenant, id))));
             all.insert(key(&wanted.tenant, &wanted.id), wanted.clone());
             Ok(Some(wanted))
         })

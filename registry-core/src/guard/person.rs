@@ -283,7 +283,11 @@ fn scope(wanted: Wanted<'_>, reason: Option<&str>, id: &str) -> String {
     // A yes from before the model has read what the call is asked about now is none to that.
     let concern = reason.and(context.flow()).map(|flow| flow.read.reads().to_string());
     match (context.approval_scope(), context.approval_wait()) {
-        (Some(scope), _) => concern.map_or_else(|| scope.to_owned(), |read| format!("{scope} {read}")),
+        (Some(scope), _) => match concern.map(|read| format!(" {read}")) {
+            // Who comes back with the scope of what was asked has it already.
+            Some(read) if !scope.ends_with(&read) => format!("{scope}{read}"),
+            _ => scope.to_owned(),
+        },
         (None, None) => id.to_owned(),
         (None, Some(_)) => {
             let chat = context.conversation().chat_id.as_deref().unwrap_or_default();

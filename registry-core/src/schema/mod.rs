@@ -27,7 +27,7 @@ pub use from_call::{Argument, ByHost, ByModel, FromCall, FromList, FromText, Sho
 pub use loosen::{as_object_schema, without_unusable_patterns};
 pub use output::Output;
 pub use parameter::{Counted, Number, Text};
-pub(crate) use secret::{has_secret, without_secrets};
+pub(crate) use secret::{all_hidden, has_secret, without_secrets};
 pub(crate) use validate::{ArgumentChecker, ValidationError};
 
 use crate::json::narrowed;

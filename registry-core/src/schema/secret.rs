@@ -18,6 +18,11 @@ pub(crate) fn without_secrets(schema: &Value, arguments: &Map<String, Value>) ->
     if reader.has_secret(schema) { reader.members(schema, arguments) } else { arguments.clone().into() }
 }
 
+/// The arguments with every value hidden, for a tool of which nothing is known.
+pub(crate) fn all_hidden(arguments: &Map<String, Value>) -> Value {
+    arguments.keys().map(|name| (name.clone(), HIDDEN.into())).collect::<Map<_, _>>().into()
+}
+
 /// Whether a schema, or any schema in it, is of a secret.
 pub(crate) fn has_secret(schema: &Value) -> bool {
     Reader { root: schema }.has_secret(schema)

@@ -259,6 +259,22 @@ async fn t5_a_door_that_refuses_shows_no_secret_of_a_tool_that_is_not_for_the_ca
 }
 
 #[tokio::test]
+async fn t5_a_call_of_no_tool_shows_no_secret_and_looks_like_no_command() {
+    let audit = Arc::new(MemoryAudit::new(8));
+    let registry = builder().audit(audit.clone()).audit_arguments(true).build().unwrap();
+    let wanted = ToolCall::new("toolrack user promote", json!({"user": "ada", "pin": "1234"}));
+    let outcome = registry.execute(&ada(&registry), wanted).await;
+    assert_eq!(kind(&outcome), Some(ErrorKind::ToolNotFound));
+    let record = audit.records().remove(0);
+    assert_eq!(record.tool, "toolrack_user_promote");
+    assert_eq!(record.arguments, Some(json!({"user": "(secret)", "pin": "(secret)"})));
+    // Not in the hash either: a short one could be found by trying.
+    let other = ToolCall::new("act2", json!({"user": "bob", "pin": "5678"}));
+    registry.execute(&ada(&registry), other).await;
+    assert_eq!(audit.records()[1].arguments_sha256, record.arguments_sha256);
+}
+
+#[tokio::test]
 async fn b8_a_destructive_call_waits_for_a_person_and_runs_once() {
     let audit = Arc::new(MemoryAudit::new(8));
     let registry = builder().audit(audit.clone()).audit_arguments(true).build().unwrap();

@@ -83,7 +83,7 @@ pub(super) fn sentence(findings: &ChainFindings) -> String {
             };
             let end = match signed {
                 Some(NotedRecord { seq, at }) => format!("signed up to record {seq} on {}", second(*at)),
-                None => "no signed head is known, so records may be missing at the end".to_owned(),
+                None => "no signed head of it is known, so nothing proves who has written it, and records may be missing at the end".to_owned(),
             };
             return format!(
                 "{removed}{erased}{records} records, whole; the last has the hash {sha256}; {end}"

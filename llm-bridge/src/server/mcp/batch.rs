@@ -15,6 +15,8 @@ use crate::server::requests::api_error::ApiError;
 
 /// How many messages may come in one array.
 const MAX_MESSAGES: usize = 100;
+/// How much their answers may take, in bytes; the messages behind are not looked at any more.
+const MAX_ANSWERS: usize = 16 << 20;
 /// The revision that has arrays; clients of it name none in their headers.
 const WITH_BATCHES: &str = "2025-03-26";
 
@@ -72,14 +74,19 @@ pub(super) fn refusal(code: i32, id: Option<&RequestId>, message: &str) -> Respo
     (StatusCode::BAD_REQUEST, axum::Json(error)).into_response()
 }
 
-/// The answers to all messages, in their order; notifications have none.
+/// The answers to all messages, in their order; notifications have none. `hold` counts what is in memory.
 pub(super) async fn answers<H: Future<Output = Result<Response, ApiError>>>(
     parts: Parts,
     messages: Vec<Box<RawValue>>,
+    hold: impl Fn(usize) -> Result<(), ApiError>,
     handle: impl Fn(Request, Bytes) -> H,
 ) -> Result<Response, ApiError> {
-    let mut answers: Vec<Box<RawValue>> = Vec::new();
+    let (mut answers, mut size): (Vec<Box<RawValue>>, usize) = (Vec::new(), 0);
     for message in messages {
+        if size > MAX_ANSWERS {
+            answers.extend(not_handled(&message));
+            continue;
+        }
         let body = Bytes::from(String::from(Box::<str>::from(message)));
         let request = Request::from_parts(parts.clone(), Body::from(body.clone()));
         let answer = accepted::as_json(handle(request, body).await?).await;
@@ -87,6 +94,8 @@ pub(super) async fn answers<H: Future<Output = Result<Response, ApiError>>>(
             return Ok(answer);
         }
         let text = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap_or_default();
+        size += text.len();
+        hold(text.len())?;
         // What the library refuses, it refuses in plain words.
         answers.extend(serde_json::from_slice::<Box<RawValue>>(&text).ok());
     }
@@ -96,9 +105,50 @@ pub(super) async fn answers<H: Future<Output = Result<Response, ApiError>>>(
     }
 }
 
+/// What is answered to a message behind answers that take too much; a notification gets nothing.
+fn not_handled(message: &RawValue) -> Option<Box<RawValue>> {
+    #[derive(Deserialize)]
+    struct Message {
+        id: Option<RequestId>,
+    }
+    let id = serde_json::from_str::<Message>(message.get()).ok()?.id?;
+    let message = format!(
+        "the answers to this batch take more than {} MiB, so this message was not handled; send it alone",
+        MAX_ANSWERS >> 20
+    );
+    let answer = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": message}});
+    serde_json::value::to_raw_value(&answer).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn b7_what_the_answers_of_a_batch_take_is_bounded_and_counted() {
+        let message = |id: usize| {
+            RawValue::from_string(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call"}}"#))
+        };
+        let messages: Vec<_> = (0..100).map(|id| message(id).unwrap()).collect();
+        let (parts, ()) = Request::new(()).into_parts();
+        let (handled, held) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+        let handle = |_, _| {
+            handled.set(handled.get() + 1);
+            let result = json!({"jsonrpc": "2.0", "id": 1, "result": "x".repeat(1 << 20)});
+            std::future::ready(Ok(axum::Json(result).into_response()))
+        };
+        let hold = |bytes: usize| {
+            held.set(held.get() + bytes);
+            Ok(())
+        };
+        let answer = answers(parts, messages, hold, handle).await.unwrap();
+        let text = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        let answers: Vec<Value> = serde_json::from_slice(&text).unwrap();
+        assert_eq!(handled.get(), 16);
+        assert!(held.get() > MAX_ANSWERS && text.len() < 2 * MAX_ANSWERS, "{} {}", held.get(), text.len());
+        assert_eq!(answers.len(), 100);
+        assert_eq!((&answers[99]["id"], &answers[99]["error"]["code"]), (&json!(99), &json!(-32000)));
+    }
 
     #[test]
     fn b7_what_is_no_message_is_refused_with_the_code_of_json_rpc() {

@@ -77,6 +77,11 @@ impl Rack {
     }
 
     fn of(builder: RegistryBuilder) -> Self {
+        Self::in_session(builder, None)
+    }
+
+    /// All calls are of this session.
+    fn in_session(builder: RegistryBuilder, session: Option<&'static str>) -> Self {
         let audit = Arc::new(MemoryAudit::new(1000));
         let registry = builder
             .without_compiled()
@@ -93,7 +98,7 @@ impl Rack {
                 let caller = who.lock().unwrap().clone();
                 let standing = Arc::new(Revocable(Arc::clone(&revoked), caller.clone()));
                 let context = registry.context(caller).with_authority(standing);
-                Some(Visitor { registry: registry.clone(), context, session: None })
+                Some(Visitor { registry: registry.clone(), context, session: session.map(Into::into) })
             };
             McpServer::new(closing.clone(), calls.clone(), identify)
         };

@@ -57,7 +57,7 @@ inventory::submit! {
 /// [trusted](trust_ca_file) beside them.
 ///
 /// # Errors
-/// When the client cannot be set up, such as for a proxy of the environment.
+/// When the system's TLS cannot be set up.
 pub fn build_client(
     configure: impl Fn() -> reqwest::ClientBuilder,
 ) -> Result<reqwest::Client, reqwest::Error> {

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Row, SqlStore, Statement, Value, statement};
 use registry_core::{
     guard::{
-        approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals},
+        approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals, MAX_CLOSED},
         audit::hash_arguments,
     },
     store::{StoreError, StoreResult},
@@ -73,6 +73,10 @@ impl Approvals for SqlStore {
                       WHERE call = $3 AND state IN ('pending', 'approved', 'declined') AND expires_at > $4) \
                       AND (SELECT COUNT(*) FROM approvals WHERE asker = $9 AND state = 'pending' AND expires_at > $4) < $10";
         let Approval { tenant, id, user, expires_at, .. } = &wanted;
+        let give_way = "DELETE FROM approvals WHERE asker = $1 AND (tenant, id) IN (SELECT tenant, id FROM approvals WHERE asker = $1 \
+                        AND (state <> 'pending' OR expires_at <= $2) \
+                        ORDER BY requested_at DESC, id LIMIT 1000 OFFSET $3)";
+        let give_way = statement!(give_way, asker(tenant, user), now, MAX_CLOSED);
         let insert = statement!(
             insert,
             tenant.as_str(),
@@ -91,7 +95,7 @@ impl Approvals for SqlStore {
              AND expires_at > $2 ORDER BY requested_at LIMIT 1"
         );
         let find = statement!(find, call, now);
-        let rows = self.write_statements(vec![forget, insert, find]).await?;
+        let rows = self.write_statements(vec![forget, give_way, insert, find]).await?;
         match rows.into_iter().next() {
             Some(row) => read(row).map(Some).map_err(|error| self.named(error)),
             None if wanted.is_open(now) => Ok(None),

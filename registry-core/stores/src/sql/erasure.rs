@@ -1,10 +1,13 @@
 //! Erases what is kept of a person.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use registry_core::{
-    guard::audit::erasure::{self, RecordPlace, SignErasure},
+    guard::audit::{
+        chain::link,
+        erasure::{self, RecordPlace, SignErasure},
+    },
     store::{StoreError, StoreResult},
 };
 
@@ -127,7 +130,8 @@ impl SqlStore {
     /// vouches for what is left.
     ///
     /// # Errors
-    /// When the store fails, or a record cannot be read. Some records may then be erased and others not; the next call goes on.
+    /// When the store fails, or a record cannot be read. Some records may then be erased and others not; the next call goes on. Also when one
+    /// is not what was written; all others are erased.
     pub async fn erase_records(
         &self,
         tenant: &str,
@@ -135,17 +139,23 @@ impl SqlStore {
         at: Timestamp,
         sign: &SignErasure<'_>,
     ) -> StoreResult<usize> {
-        let sql = "SELECT position, server, seq, sha256, record FROM audit \
+        let sql = "SELECT position, server, seq, previous, sha256, record FROM audit \
                    WHERE tenant = $1 AND user_id = $2 AND position > $3 ORDER BY position LIMIT $4";
-        let (mut after, mut erased) = (i64::MIN, 0);
+        let (mut after, mut erased, mut changed) = (i64::MIN, 0, None);
         loop {
-            let read =
-                |mut row: Row| Ok((row.int()?, row.text()?, row.count::<u64>()?, row.text()?, row.text()?));
+            let read = |mut row: Row| {
+                let (position, server, seq) = (row.int()?, row.text()?, row.count::<u64>()?);
+                Ok((position, server, seq, row.text()?, row.text()?, row.text()?))
+            };
             let page = self.read(statement!(sql, tenant, user, after, PAGE), read).await?;
             let Some((last, ..)) = page.last() else { break };
             after = *last;
             let mut changes = self.shared.database.before_erasing();
-            for (position, server, seq, sha256, record) in &page {
+            for (position, server, seq, previous, sha256, record) in &page {
+                if !erasure::is_erased(record) && link(previous, *seq, record) != **sha256 {
+                    changed.get_or_insert_with(|| (Arc::clone(server), *seq));
+                    continue;
+                }
                 let place = RecordPlace { server, seq: *seq, sha256 };
                 let left = erasure::erase(record, place, at, sign);
                 let Some(left) = left.map_err(|error| self.named(error))? else { continue };
@@ -156,7 +166,13 @@ impl SqlStore {
             self.write(Work::Statements(changes)).await?;
         }
         self.overwrite().await;
-        Ok(erased)
+        match changed {
+            None => Ok(erased),
+            Some((server, seq)) => Err(self.named(StoreError::corrupt(format!(
+                "record {seq} in the audit of {server} is not what was written, so nothing of it was erased, which would vouch for it: \
+                 see `toolrack audit verify`"
+            )))),
+        }
     }
 
     /// Has what was erased leave the files of the database too, as far as nobody else holds it up.

@@ -474,6 +474,53 @@ async fn k25_old_records_are_removed_with_a_proof_and_the_chain_stays_whole() {
 }
 
 #[tokio::test]
+async fn b21_records_that_were_made_old_are_not_removed() {
+    let cases = [
+        "UPDATE audit SET ts = (SELECT min(ts) FROM audit) WHERE tenant = 'default'",
+        "UPDATE audit SET record = replace(record, '12:00:04', '12:00:00'), ts = (SELECT min(ts) FROM audit) \
+         WHERE tenant = 'default' AND seq = 5",
+    ];
+    for (number, sql) in cases.into_iter().enumerate() {
+        for place in Place::all(&format!("b21_records_that_were_made_old_are_not_removed_{number}")) {
+            let store = filled(&place).await;
+            unlock(&place).await;
+            tamper(&place, sql).await;
+            let up_to = store.last_before("default", at("12:00:06")).await.unwrap();
+            assert_eq!(up_to, None, "{sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn b21_the_erasure_of_a_person_vouches_for_nothing_that_was_changed() {
+    for place in Place::all("b21_the_erasure_of_a_person_vouches_for_nothing_that_was_changed") {
+        let store = filled(&place).await;
+        unlock(&place).await;
+        tamper(
+            &place,
+            "UPDATE audit SET record = replace(record, 'early', 'other'), tool = 'other' WHERE tenant = 'default' AND seq = 2",
+        )
+        .await;
+        let (sign, check) = (|_: &str| "signed".to_owned(), |_: &str, proof: &str| proof == "signed");
+        let refused = store.erase_records("default", "ada", at("13:00:00"), &sign).await.unwrap_err();
+        assert!(
+            refused.to_string().contains("record 2 in the audit of main is not what was written"),
+            "{refused}"
+        );
+        let report =
+            store.verify_with_erasures("default", &NotedHeads::new(), &check).await.unwrap().remove(0);
+        assert_eq!(report.fault, Some((2, Fault::Changed)));
+        let kept = store.list(&AuditFilter::new("default")).await.unwrap();
+        let with: Vec<u64> = kept
+            .iter()
+            .filter(|record| record.record.get().contains("arguments"))
+            .map(|record| record.seq)
+            .collect();
+        assert_eq!(with, [2], "what else there was of the person is erased");
+    }
+}
+
+#[tokio::test]
 async fn k25_old_records_are_removed_some_at_a_time() {
     for place in Place::all("k25_old_records_are_removed_some_at_a_time") {
         let store = place.open("main").await;

@@ -7,7 +7,8 @@ use registry_core::{
     Change, Permission, RegistryEvent, ToolLimits, ToolSpec,
     guard::{
         approval::{
-            AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals, MemoryApprovals, Question,
+            AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals, MAX_CLOSED, MemoryApprovals,
+            Question,
         },
         limits::{Charge, Limit, Limited, MemoryUsage, Usage},
         rule::RuleScope,
@@ -289,6 +290,17 @@ async fn approvals_are_bounded(approvals: &dyn Approvals) {
     assert!(approvals.request(of("burst\0", 99), 5).await.unwrap().is_some());
     let later = Approval { requested_at: at("15:05:00"), expires_at: at("15:10:00"), ..of("burst\0", 100) };
     assert!(approvals.request(later, 1).await.unwrap().is_some());
+
+    // What waits for nobody any more gives way to what is newer.
+    for number in 0..MAX_CLOSED + 4 {
+        let now = at("15:00:03").checked_add(jiff::SignedDuration::from_millis(number as i64)).unwrap();
+        let wanted = Approval { requested_at: now, ..of("many", number) };
+        let kept = approvals.request(wanted, 5).await.unwrap().unwrap();
+        approvals.answer("default", &kept.id, answer(false, None), now).await.unwrap();
+    }
+    let is_known =
+        async |number: usize| approvals.get("default", &of("many", number).id).await.unwrap().is_some();
+    assert!(!is_known(0).await && !is_known(2).await && is_known(3).await && is_known(MAX_CLOSED + 3).await);
 
     // What was asked of a user who is removed goes, answered or not; of the same name elsewhere it stays.
     assert_eq!(approvals.forget_user("default", "burst\0").await, Ok(7));

@@ -250,7 +250,7 @@ export default {
     noProof: (cause) => `Einträge wurden ohne Beleg entfernt: ${cause}`,
     removed: (seq, time) => `bis Eintrag ${seq} entfernt am ${time}`,
     signed: (seq, time) => `unterschrieben bis Eintrag ${seq} am ${time}`,
-    unsigned: 'kein unterschriebenes Ende ist bekannt, am Ende könnten Einträge fehlen',
+    unsigned: 'kein unterschriebenes Ende ist bekannt: nichts beweist, wer das geschrieben hat, und am Ende könnten Einträge fehlen',
     whole: (records, hash) => `${count(records, 'Eintrag', 'Einträge')}, unversehrt; der letzte hat den Hash ${hash}`,
   },
   decision: 'Entscheidung',

@@ -257,7 +257,7 @@ export default {
     noProof: (/** @type {string} */ cause) => `records were removed without a proof: ${cause}`,
     removed: (/** @type {number} */ seq, /** @type {string} */ time) => `up to record ${seq} removed on ${time}`,
     signed: (/** @type {number} */ seq, /** @type {string} */ time) => `signed up to record ${seq} on ${time}`,
-    unsigned: 'no signed head is known, so records may be missing at the end',
+    unsigned: 'no signed head of it is known, so nothing proves who has written it, and records may be missing at the end',
     whole: (/** @type {number} */ records, /** @type {string} */ hash) => `${count(records, 'record')}, whole; the last has the hash ${hash}`,
   },
   decision: 'Decision',
