@@ -15,6 +15,7 @@ import http.client
 import json
 import os
 import pty
+import random
 import shutil
 import socket
 import sqlite3
@@ -898,15 +899,23 @@ def _(server):
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
                "Authorization": f"Bearer {server.keys['root']}"}
 
-    def send(values):
+    def post(message, values=""):
         connection = http.client.HTTPConnection(server.place.hostname, server.place.port, timeout=PATIENCE)
         try:
-            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "calculate", "arguments": {"expression": "@"}}}
-            connection.request("POST", "/mcp", json.dumps(call).replace('"@"', values), headers)
+            connection.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", **message}).replace('"@"', values), headers)
             answer = connection.getresponse()
-            return answer.status, answer.read().decode()
+            return answer.status, answer.read().decode(), answer.headers["Mcp-Session-Id"]
         finally:
             connection.close()
+
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "attack", "version": "1"}}
+    # What opens a session is small.
+    refused(post({"id": 0, "method": "initialize", "params": {**client, "capabilities": {"experimental": "@"}}}, json.dumps("x" * 65536))[:2], 413)
+    headers["Mcp-Session-Id"] = post({"id": 0, "method": "initialize", "params": client})[2]
+    expect(post({"method": "notifications/initialized"})[0] == 202, "the session is not open")
+
+    def send(values):
+        return post({"id": random.getrandbits(48), "method": "tools/call", "params": {"name": "calculate", "arguments": {"expression": "@"}}}, values)[:2]
     many = "[" + "{}," * 1_390_000 + "{}]"
     for answer in at_once(CONNECTIONS // 4, lambda _: send(many)):
         refused(answer, 400)

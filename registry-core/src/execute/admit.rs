@@ -68,7 +68,7 @@ impl<'a> Fitted<'a> {
 
     /// Makes the call with other arguments, as a person has changed them; also where it is made anew by another process.
     pub(super) fn change(&mut self, changed: Map<String, Value>) {
-        self.ledger.changed(self.registry, &changed);
+        self.ledger.changed(self.registry, &self.tool, &changed);
         if let Some(call) = self.context.running() {
             call.is_changed.store(true, Ordering::Relaxed);
             if let Some(keeping) = call.asking.keeping() {

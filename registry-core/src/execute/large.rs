@@ -60,10 +60,11 @@ mod tests {
         let held = [place(user).await, place(user).await];
         let small = registry.execute(&context, ToolCall::new("no_such_tool", json!({"text": "x"}))).await;
         assert_eq!(small.result.unwrap_err().kind(), ErrorKind::ToolNotFound);
-        let mut call = Box::pin(registry.execute(&context, ToolCall::new("no_such_tool", large.clone())));
+        let mut call = Box::pin(registry.execute(&context, ToolCall::new("no_such_tool", large)));
         assert!(futures_util::poll!(&mut call).is_pending());
         drop(held);
         assert_eq!(call.await.result.unwrap_err().kind(), ErrorKind::ToolNotFound);
-        assert_eq!(audit.records().last().unwrap().arguments_sha256, hash_arguments(&large));
+        let hidden = json!({"text": "(secret)"});
+        assert_eq!(audit.records().last().unwrap().arguments_sha256, hash_arguments(&hidden));
     }
 }

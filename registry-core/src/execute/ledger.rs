@@ -19,6 +19,7 @@ use crate::{
     registry::{Common, Registry},
     result::{ToolError, ToolResult},
     store::StoreError,
+    tool::Tool,
 };
 
 /// The records of a call that has been accepted. Dropped while an outcome is owed, it writes that the call was stopped.
@@ -54,11 +55,10 @@ impl Ledger {
     }
 
     /// What the call is made with, as a person has changed it. The record keeps both.
-    pub(super) fn changed(&mut self, registry: &Registry, arguments: &Map<String, Value>) {
+    pub(super) fn changed(&mut self, registry: &Registry, tool: &Tool, arguments: &Map<String, Value>) {
         if let Some(entry) = &mut self.0 {
-            // A tool with secrets takes no changed arguments.
             let Some(AuditedArguments { sha256, kept }) =
-                AuditedArguments::of(arguments, None, registry.audit_of_calls())
+                AuditedArguments::of(arguments, Some(tool), registry.audit_of_calls())
             else {
                 return;
             };
