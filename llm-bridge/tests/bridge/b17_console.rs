@@ -330,6 +330,18 @@ async fn post_keyless(rack: &Rack, path: &str, body: Value) -> (StatusCode, Valu
 }
 
 #[tokio::test]
+async fn b21_the_key_of_a_removed_user_opens_nothing_from_then_on() {
+    let rack = Rack::start(Access::default()).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    // It is believed for a while.
+    assert_eq!(send(&rack, Method::GET, "/api/account", &ada, Value::Null).await.0, StatusCode::OK);
+    let (removed, _) = send(&rack, Method::DELETE, "/api/users/ada", &root, Value::Null).await;
+    assert_eq!(removed, StatusCode::NO_CONTENT);
+    assert_eq!(send(&rack, Method::GET, "/api/account", &ada, Value::Null).await.0, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
 async fn u29_an_admin_sees_and_removes_scheduled_calls() {
     let jobs = Arc::new(MemoryJobs::default());
     let job = |id: &str, tenant: &str| Job {

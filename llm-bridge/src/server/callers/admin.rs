@@ -92,7 +92,10 @@ pub(in crate::server) async fn change<T, E: Display + Into<ApiError>>(
     make: impl Future<Output = Result<T, E>>,
 ) -> Result<T, ApiError> {
     identity.require(Permission::Admin, &format!("`{command}`"))?;
-    audited(identity, command, arguments, make).await
+    let changed = audited(identity, command, arguments, make).await;
+    // It may have been about somebody's keys or level.
+    identity.forget_all();
+    changed
 }
 
 /// Makes a change that is the caller's own matter, recorded in the audit.

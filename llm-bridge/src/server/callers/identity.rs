@@ -178,6 +178,11 @@ impl Identity {
         }
     }
 
+    /// The same for all credentials of all users.
+    pub(in crate::server) fn forget_all(&self) {
+        self.identities.known.invalidate_all();
+    }
+
     /// Revalidates the caller's permissions during a request.
     pub(in crate::server) fn standing(&self) -> Option<Arc<dyn CallerAuthority>> {
         let used = self.used.clone()?;
