@@ -21,7 +21,7 @@ use tower_http::compression::{
 use super::{
     openapi::Operation,
     page_documents::{CHAT, CONNECT, CONSOLE, Document, Files, MESSAGE, VERSION},
-    requests::{api_error::ApiError, harmless::RESOURCE_POLICY, name::Name},
+    requests::{api_error::ApiError, name::Name},
     routes::Routes,
 };
 
@@ -240,8 +240,6 @@ fn about(path: &str, keep: &'static str, headers: &mut HeaderMap) {
         (header::CONTENT_TYPE, kind(path)),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
-        // The frame that draws diagrams has no origin.
-        (RESOURCE_POLICY, "cross-origin"),
         (header::CACHE_CONTROL, keep),
         (header::VARY, "accept-encoding"),
     ] {

@@ -15,7 +15,6 @@ import http.client
 import json
 import os
 import pty
-import random
 import shutil
 import socket
 import sqlite3
@@ -904,18 +903,18 @@ def _(server):
         try:
             connection.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", **message}).replace('"@"', values), headers)
             answer = connection.getresponse()
-            return answer.status, answer.read().decode(), answer.headers["Mcp-Session-Id"]
+            return answer.status, answer.read().decode()
         finally:
             connection.close()
 
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "attack", "version": "1"}}
     # What opens a session is small.
-    refused(post({"id": 0, "method": "initialize", "params": {**client, "capabilities": {"experimental": "@"}}}, json.dumps("x" * 65536))[:2], 413)
-    headers["Mcp-Session-Id"] = post({"id": 0, "method": "initialize", "params": client})[2]
-    expect(post({"method": "notifications/initialized"})[0] == 202, "the session is not open")
+    refused(post({"id": 0, "method": "initialize", "params": {**client, "capabilities": {"experimental": "@"}}}, json.dumps("x" * 65536)), 413)
+    # In the revision without sessions any message may be large.
+    headers["Mcp-Protocol-Version"] = "2026-07-28"
 
     def send(values):
-        return post({"id": random.getrandbits(48), "method": "tools/call", "params": {"name": "calculate", "arguments": {"expression": "@"}}}, values)[:2]
+        return post({"id": 1, "method": "tools/call", "params": {"name": "calculate", "arguments": {"expression": "@"}}}, values)
     many = "[" + "{}," * 1_390_000 + "{}]"
     for answer in at_once(CONNECTIONS // 4, lambda _: send(many)):
         refused(answer, 400)

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 
-import { ERASE, QUESTION, answerText, areKept, ask, atRest, check, equal, idle, open, shot } from './support.mjs';
+import { ERASE, QUESTION, URL_UNDER_TEST, answerText, areKept, ask, atRest, check, equal, idle, open, shot } from './support.mjs';
 
 const rows = (page) => page.locator('.chat-row .chat-title').allInnerTexts();
 const branches = (page) => page.locator('.branches > span').allInnerTexts();
@@ -398,6 +398,28 @@ export async function chats(browser) {
     await page.locator('.answer:last-child .call summary').click();
     const found = await page.innerText('.answer:last-child .call-body');
     if (!found.includes('this chat/tea.docx')) throw new Error(`not found: ${found}`);
+  });
+
+  await check('b17 what is sent before the list of chats has come stays in view', async () => {
+    const { page: early, context: other } = await open(browser, { viewport: { width: 1280, height: 860 } });
+    let release = () => {};
+    const sent = new Promise((done) => { release = done; });
+    await early.goto('about:blank');
+    // The list comes when something was sent, and before that has its chat.
+    await early.route(/\/api\/chats(\?|$)/, async (route) => {
+      await sent;
+      if (route.request().method() === 'POST') await early.waitForTimeout(1000);
+      await route.continue();
+    });
+    await early.goto(URL_UNDER_TEST);
+    await early.fill('#question', 'What is 2 * 21?');
+    await early.keyboard.press('Enter');
+    await early.waitForSelector('.asked:text-is("What is 2 * 21?")');
+    release();
+    await early.waitForSelector('.chat-row.shown');
+    await idle(early);
+    equal([await early.locator('.asked').count(), await early.locator('.answer').count()], [1, 1], 'questions and answers');
+    await other.close();
   });
 
   await check('chats: no console error, CSP violation or foreign request', () => equal(complaints, [], 'complaints'));

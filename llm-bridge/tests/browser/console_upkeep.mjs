@@ -339,7 +339,7 @@ export async function consoleUpkeep(browser) {
     const said = (await german.page.locator('#verdict li').allInnerTexts()).map((text) => text.replace(/am .*? (?=[0-9:]+)[0-9:]+/, 'am TAG'));
     equal(said, [
       'Unterschriebene Enden, die nicht brauchbar sind: line 1: no head',
-      'main: bis Eintrag 2 entfernt am TAG; von 1 Eintrag ist das Persönliche gelöscht; 3 Einträge, unversehrt; der letzte hat den Hash ab; kein unterschriebenes Ende ist bekannt, am Ende könnten Einträge fehlen',
+      'main: bis Eintrag 2 entfernt am TAG; von 1 Eintrag ist das Persönliche gelöscht; 3 Einträge, unversehrt; der letzte hat den Hash ab; kein unterschriebenes Ende ist bekannt: nichts beweist, wer das geschrieben hat, und am Ende könnten Einträge fehlen',
       'main: bis Eintrag 2 entfernt am TAG; 3 Einträge sind unversehrt, dann: Eintrag 4 hat einen anderen Hash als den unterschriebenen',
       'main: Einträge wurden ohne Beleg entfernt: it is not signed',
     ], 'verdict');

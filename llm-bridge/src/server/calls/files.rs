@@ -18,7 +18,7 @@ use crate::{
         App,
         callers::identity::Identity,
         openapi::Operation,
-        requests::{api_error::ApiError, harmless::RESOURCE_POLICY, name::Name},
+        requests::{api_error::ApiError, name::Name},
     },
     turn::ResultFile,
 };
@@ -50,9 +50,7 @@ pub(in crate::server) async fn read(
         let message = "there is no such file, or it is not kept any more; let the tool make it again";
         ApiError::not_found("file_not_found", message)
     })?;
-    // Other clients show it in their own pages.
-    let everywhere = [(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"))];
-    Ok((served(&file.name, &file.media_type), everywhere, Bytes::from_owner(Shared(file))).into_response())
+    Ok((served(&file.name, &file.media_type), Bytes::from_owner(Shared(file))).into_response())
 }
 
 /// A file's bytes, which are sent without a copy.

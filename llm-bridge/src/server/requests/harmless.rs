@@ -10,8 +10,7 @@ const NOTHING: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox";
 
 /// Who may load an answer without being able to read it: the Fetch standard, "Cross-Origin-Resource-Policy header".
-pub(in crate::server) const RESOURCE_POLICY: HeaderName =
-    HeaderName::from_static("cross-origin-resource-policy");
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// Says of an answer that it is not kept and may do nothing, unless it says itself otherwise: pages do, and all others are data, some of which a model
 /// server, a module or a tool has written.
@@ -21,13 +20,14 @@ pub(in crate::server) async fn in_browsers(mut response: Response) -> Response {
         return response;
     }
     let headers = response.headers_mut();
-    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(NOTHING));
+    if !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(NOTHING));
+        // No other page loads it as a picture or a script, from which it could tell that it is there, or how large.
+        headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+    }
     // What one user may see is not kept for the next one at the same browser, or behind the same proxy.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // No other page loads it as a picture or a script, from which it could tell that it is there, or how large. Files of tools are shown in the pages
-    // of other clients.
-    headers.entry(RESOURCE_POLICY).or_insert(HeaderValue::from_static("same-origin"));
     response
 }
 
@@ -44,9 +44,10 @@ mod tests {
         assert_eq!(plain.headers()[RESOURCE_POLICY], "same-origin");
         let mut kept = Response::new(Body::empty());
         kept.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
-        kept.headers_mut().insert(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
+        // Files of tools, which other clients show in their pages, and those of the page say what they may do.
+        kept.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
         let kept = in_browsers(kept).await;
-        assert_eq!(kept.headers()[RESOURCE_POLICY], "cross-origin");
+        assert!(!kept.headers().contains_key(RESOURCE_POLICY));
         assert_eq!(kept.headers()[header::CACHE_CONTROL], "max-age=3600");
     }
 }

@@ -22,7 +22,8 @@ export async function begin() {
   } else {
     addEventListener('hashchange', () => open(named()));
     document.addEventListener('visibilitychange', () => { if (!document.hidden) again(); });
-    await open(named());
+    // Who has sent something meanwhile goes on with that.
+    if (!follows()) await open(named());
   }
 }
 
