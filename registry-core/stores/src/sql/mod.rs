@@ -17,6 +17,7 @@ mod state;
 mod tables;
 mod transcripts;
 mod usage;
+mod walk;
 mod writer;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
